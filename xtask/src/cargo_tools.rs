@@ -33,6 +33,10 @@ pub(crate) const LLVM_COV: CargoTool =
 pub(crate) const MDBOOK: CargoTool =
     CargoTool { name: "mdbook", version: "0.5.4", flags: &["--no-default-features"], opt_level: "0" };
 
+/// Runs the parsers under libFuzzer.
+pub(crate) const FUZZ: CargoTool =
+    CargoTool { name: "cargo-fuzz", version: "0.13.2", flags: &[], opt_level: "1" };
+
 impl CargoTool {
     /// The program of the pinned version: where the user has it already, else from `target/tools`.
     pub(crate) fn program(&self, workspace: &Workspace) -> Result<PathBuf> {

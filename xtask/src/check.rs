@@ -8,7 +8,7 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::tools::{self, SystemPackages};
 use crate::workspace::Workspace;
-use crate::{book, coverage, deny, packages, process, test_run, tidy};
+use crate::{book, coverage, deny, packages, process, test_run, tidy, torture};
 
 /// What `--help` says about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
@@ -24,6 +24,7 @@ The steps run in this order until one fails; a table at the end shows what each 
   packages   builds all tests; makes the wheel and the npm package with the binary that they use, and
              installs each into a clean environment, in target/packages
   tests      all tests, with nextest where it is installed
+  torture    one round of kills as `cargo xtask torture` runs them; the crash tests themselves are among the tests
   doc tests  the examples in the documentation
   coverage   which lines the tests of language, core and engine reach: printed, never a failure;
              needs llvm-tools
@@ -64,6 +65,7 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
         ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
         ("packages", Box::new(|| packages::run(workspace, &packages::Arguments::default()))),
         ("tests", Box::new(|| test_run::run(workspace))),
+        ("torture", Box::new(|| torture::run(workspace, &torture::Arguments::share()))),
         ("doc tests", Box::new(|| cargo(workspace, &["test", "--quiet", "--workspace", "--doc"]))),
         ("coverage", Box::new(|| coverage::print(workspace))),
     ]

@@ -1,4 +1,4 @@
-//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage`, `torture`, `bench`, `book` and `dist`.
+//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage`, `torture`, `fuzz`, `bench`, `book` and `dist`.
 //!
 //! House rules that can be checked are checked here, by code, and continuous integration runs nothing else. Nothing in
 //! here is shipped. Start reading at [`check`]; the rules themselves are in [`tidy`].
@@ -11,6 +11,7 @@ mod check;
 mod coverage;
 mod deny;
 mod dist;
+mod fuzz;
 mod packages;
 mod process;
 mod test_run;
@@ -45,6 +46,8 @@ enum Command {
     Coverage(coverage::Arguments),
     /// Run the tests of bad days for some minutes, and print one table: kills, failing disks, damage, clocks.
     Torture(torture::Arguments),
+    /// Give every parser inputs that nobody has thought of, for some minutes each.
+    Fuzz(fuzz::Arguments),
     /// Measure the release build, print one table and write JSON to target/bench.
     Bench(bench::Arguments),
     /// Make the book of the documentation in target/book.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Deny => deny::run(&workspace),
         Command::Coverage(arguments) => coverage::run(&workspace, &arguments),
         Command::Torture(arguments) => torture::run(&workspace, &arguments),
+        Command::Fuzz(arguments) => fuzz::run(&workspace, &arguments),
         Command::Bench(arguments) => bench::run(&workspace, &arguments),
         Command::Book => book::run(&workspace),
         Command::Packages(arguments) => packages::run(&workspace, &arguments),

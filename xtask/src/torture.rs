@@ -19,6 +19,16 @@ pub(crate) struct Arguments {
     /// Only campaigns whose name holds this.
     #[arg(long)]
     only: Option<String>,
+    /// The rounds of each crash test in one run; without it, each test's own number.
+    #[arg(long)]
+    rounds: Option<u64>,
+}
+
+impl Arguments {
+    /// The share of the check: one round of kills, with all that a longer campaign does.
+    pub(crate) fn share() -> Self {
+        Self { minutes: 0, only: Some("every kind of write".to_owned()), rounds: Some(1) }
+    }
 }
 
 /// Tests of one promise.
@@ -31,10 +41,12 @@ struct Campaign {
     filter: Option<&'static str>,
 }
 
-const CAMPAIGNS: [Campaign; 10] = [
+const CAMPAIGNS: [Campaign; 13] = [
     whole("kills while turns are appended", "strata", "crash"),
     whole("kills during chats", "strata", "proxy_crash"),
     whole("kills while Strata learns", "strata", "learning_crash"),
+    whole("kills under every kind of write", "strata", "write_paths_crash"),
+    whole("kills of a vault", "strata-vault", "crash"),
     whole("full, failing and slow disks", "strata", "outages"),
     whole("several processes, PostgreSQL", "strata", "postgres_processes"),
     whole("forgotten bytes", "strata-store", "forgetting"),
@@ -42,6 +54,7 @@ const CAMPAIGNS: [Campaign; 10] = [
     whole("files that are moved or replaced", "strata-store", "moved"),
     Campaign { name: "clocks that jump", package: "strata-engine", test: None, filter: Some("clock_ahead") },
     whole("bad input", "strata", "hostile"),
+    whole("parsers", "strata-fuzz", "targets"),
 ];
 
 const fn whole(name: &'static str, package: &'static str, test: &'static str) -> Campaign {
@@ -53,6 +66,8 @@ const fn whole(name: &'static str, package: &'static str, test: &'static str) ->
 struct Record {
     passed: u32,
     failed: u32,
+    /// The processes that were killed, if the tests tell.
+    kills: u64,
     took: Duration,
 }
 
@@ -73,23 +88,47 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             if round > 0 && Instant::now() >= end {
                 break;
             }
-            run_once(workspace, campaign, record)?;
+            run_once(workspace, campaign, record, Variation { seed: round, rounds: arguments.rounds })?;
         }
         round += 1;
     }
     print_table(&campaigns, &records);
     let failed: u32 = records.iter().map(|record| record.failed).sum();
+    let kills: u64 = records.iter().map(|record| record.kills).sum();
+    if arguments.rounds.is_some() && kills == 0 {
+        bail!("no process was killed; the crash tests do not tell of their kills");
+    }
     if failed > 0 {
         bail!("{failed} rounds failed");
     }
     Ok(())
 }
 
-fn run_once(workspace: &Workspace, campaign: &Campaign, record: &mut Record) -> Result<()> {
+/// How a run differs from the one before it.
+struct Variation {
+    seed: u64,
+    rounds: Option<u64>,
+}
+
+fn run_once(
+    workspace: &Workspace,
+    campaign: &Campaign,
+    record: &mut Record,
+    variation: Variation,
+) -> Result<()> {
     let began = Instant::now();
     let mut cargo = workspace.cargo();
     test_run::with_venv(workspace, arguments(&mut cargo, campaign))?;
-    match cargo.status()?.success() {
+    let told = workspace.target()?.join("torture-kills");
+    // The file is there only if an earlier run was cut off.
+    let _ = std::fs::remove_file(&told);
+    cargo.env("STRATA_TEST_SEED", variation.seed.to_string()).env("STRATA_TEST_KILLS", &told);
+    if let Some(rounds) = variation.rounds {
+        cargo.env("STRATA_TEST_ROUNDS", rounds.to_string());
+    }
+    let outcome = cargo.status()?.success();
+    record.kills += kills(&std::fs::read(&told).unwrap_or_default());
+    match outcome {
         true => record.passed += 1,
         false => record.failed += 1,
     }
@@ -97,17 +136,29 @@ fn run_once(workspace: &Workspace, campaign: &Campaign, record: &mut Record) -> 
     Ok(())
 }
 
+/// The number of processes that the tests have killed: one byte each.
+fn kills(told: &[u8]) -> u64 {
+    told.len() as u64
+}
+/// The whole workspace is named, so that its builds have the same features as those of the check and nothing is built anew.
 fn arguments<'a>(cargo: &'a mut Command, campaign: &Campaign) -> &'a mut Command {
-    match test_run::has_nextest() {
-        true => cargo.args(["nextest", "run", "--config-file", test_run::NEXTEST_CONFIG, "--no-fail-fast"]),
-        false => cargo.args(["test", "--no-fail-fast"]),
+    let target = match campaign.test {
+        Some(test) => vec!["--test", test],
+        None => vec!["--lib"],
     };
-    cargo.args(["-p", campaign.package]);
-    match campaign.test {
-        Some(test) => cargo.args(["--test", test]),
-        None => cargo.arg("--lib"),
-    };
-    cargo.args(campaign.filter)
+    if test_run::has_nextest() {
+        let tests = campaign.filter.map(|filter| format!(" & test({filter})")).unwrap_or_default();
+        cargo.args([
+            "nextest",
+            "run",
+            "--config-file",
+            test_run::NEXTEST_CONFIG,
+            "--no-fail-fast",
+            "--workspace",
+        ]);
+        return cargo.args(target).args(["-E", &format!("package(={}){tests}", campaign.package)]);
+    }
+    cargo.args(["test", "--no-fail-fast", "-p", campaign.package]).args(target).args(campaign.filter)
 }
 
 fn names() -> String {
@@ -115,15 +166,36 @@ fn names() -> String {
 }
 
 fn print_table(campaigns: &[&Campaign], records: &[Record]) {
-    println!("\n{:<36}{:>8}{:>8}{:>10}", "campaign", "passed", "failed", "seconds");
-    for (campaign, Record { passed, failed, took }) in campaigns.iter().zip(records) {
-        println!("{:<36}{passed:>8}{failed:>8}{:>10}", campaign.name, took.as_secs());
+    println!("\n{:<36}{:>8}{:>8}{:>8}{:>10}", "campaign", "passed", "failed", "kills", "seconds");
+    for (campaign, Record { passed, failed, kills, took }) in campaigns.iter().zip(records) {
+        println!("{:<36}{passed:>8}{failed:>8}{kills:>8}{:>10}", campaign.name, took.as_secs());
     }
+    let kills: u64 = records.iter().map(|record| record.kills).sum();
+    println!("{kills} processes were killed");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_share_of_the_check_is_a_campaign() {
+        let only = Arguments::share().only.unwrap();
+        assert_eq!(CAMPAIGNS.iter().filter(|campaign| campaign.name.contains(&only)).count(), 1);
+    }
+
+    #[test]
+    fn a_campaign_runs_its_own_tests_alone() {
+        for campaign in &CAMPAIGNS {
+            let mut cargo = Command::new("cargo");
+            let given: Vec<String> = arguments(&mut cargo, campaign)
+                .get_args()
+                .map(|argument| argument.to_string_lossy().into_owned())
+                .collect();
+            assert!(given.iter().any(|argument| argument.contains(campaign.package)), "{given:?}");
+            assert!(campaign.test.is_none_or(|test| given.contains(&test.to_owned())), "{given:?}");
+        }
+    }
 
     #[test]
     fn every_campaign_names_tests_that_exist() {

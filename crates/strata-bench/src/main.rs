@@ -14,6 +14,7 @@ mod encoder;
 mod engine;
 mod fill;
 mod inspector;
+mod large;
 mod learn;
 mod postgres;
 mod prompt;
@@ -84,6 +85,7 @@ const GROUPS: &[Group] = &[
         reading::measure,
     ),
     ("inspector", "the inspector's pages over a large store: time and bytes", inspector::measure),
+    ("large", "a large user: points of many sessions, memory of a filtered search", large::measure),
     ("postgres", "the PostgreSQL store beside the embedded one: appends, recall, bytes", postgres::measure),
     ("scale", "a model of 1, 3 and 10 nodes on PostgreSQL, from measured costs", scale::measure),
     (

@@ -80,6 +80,7 @@ pub(crate) async fn ask(store: &Arc<dyn Store>, text: &str) -> Result<(f64, usiz
         session: None,
         kinds: ItemKinds::ALL,
         as_of: None,
+        keep: None,
         limit: 10,
     };
     let start = Instant::now();

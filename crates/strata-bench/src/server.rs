@@ -85,11 +85,28 @@ impl Served {
 
     /// The resident memory of the process, from Linux.
     pub(crate) fn resident_megabytes(&self) -> Result<f64> {
+        self.megabytes("VmRSS:")
+    }
+
+    /// The most that the process had resident since [`Served::forget_peak`].
+    pub(crate) fn peak_megabytes(&self) -> Result<f64> {
+        self.megabytes("VmHWM:")
+    }
+
+    /// Makes the system count the peak anew, and returns the resident memory.
+    pub(crate) fn forget_peak(&self) -> Result<f64> {
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").context("resetting the peak")?;
+        self.resident_megabytes()
+    }
+
+    fn megabytes(&self, name: &str) -> Result<f64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status =
             fs::read_to_string(&path).with_context(|| format!("reading {path}; memory needs Linux"))?;
-        let line =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in the status")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .with_context(|| format!("no {name} in the status"))?;
         let kibibytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kibibytes * 1024.0 / 1e6)
     }

@@ -22,8 +22,8 @@ pub use change::{
 };
 pub use in_memory::InMemoryStore;
 pub use query::{
-    Hit, Item, ItemKinds, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, StoredVector,
-    SummaryQuery, TextMatch, TextQuery, TurnQuery, VectorQuery,
+    Hit, Item, ItemKinds, ItemRef, JobQuery, Keep, KeyQuery, MOST_TESTED, MemoryQuery, MemorySelect,
+    MetricQuery, Page, PartQuery, StoredVector, SummaryQuery, TextMatch, TextQuery, TurnQuery, VectorQuery,
 };
 
 use crate::error::Result;
@@ -82,12 +82,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// The turns a query selects, hidden ones included unless the query says otherwise. Ids that do not exist are left
     /// out. [`TurnQuery::Range`] comes by ascending `seq`, [`TurnQuery::Ids`] in the order of the ids,
-    /// [`TurnQuery::Recent`] newest first by `created_at`, and leaves hidden turns out.
+    /// [`TurnQuery::Recent`] newest first by `created_at`, and leaves hidden turns out, as well as those that fail its
+    /// [`Keep`], of which at most [`MOST_TESTED`] are read.
     async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>>;
 
     /// The memories a query selects. [`MemorySelect::Current`] comes newest `recorded_at` first,
     /// [`MemorySelect::Ids`] in the order of the ids, in any state, [`MemorySelect::History`] oldest first: all
-    /// that the memory replaced, itself, and all that replaced it; empty if the id does not exist.
+    /// that the memory replaced, itself, and all that replaced it; empty if the id does not exist. The page is cut from the
+    /// memories that meet all other criteria, [`MemoryQuery::keep`] included.
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>>;
 
     /// The user who has a memory with this id, in any state, for callers that may ask for any user. If
@@ -97,12 +99,17 @@ pub trait Store: Send + Sync + 'static {
     /// A session's summaries, the one that reaches furthest first.
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>>;
 
+    /// The current summaries of the user's sessions that have entries in a part, the session last written to first. A
+    /// session's current summary is the completed summary of its window that reaches furthest; older ones do not count.
+    async fn summaries_with(&self, user: &UserId, query: &PartQuery) -> Result<Vec<Summary>>;
+
     /// Full-text search over the items that recall may see: visible turns and memories believed at `as_of`, best first.
     ///
     /// Scores are positive and comparable within one answer only. Items that were applied before the call are found,
     /// whether or not they have been indexed. [`TextMatch::Words`] finds items that share at least one analysed term with the query.
     /// [`TextMatch::Similar`] finds items that hold the query as a substring, or a word whose trigrams resemble a word
-    /// of the query; scores there are similarities from 0 to 1.
+    /// of the query; scores there are similarities from 0 to 1. With [`TextQuery::keep`], items that fail the test are left
+    /// out, and items beyond the best [`MOST_TESTED`] are not read.
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>>;
 
     /// The items that recall may see whose vectors are nearest to a vector, best first; scores are cosines, and items with

@@ -58,6 +58,43 @@ impl Named for SummaryStatus {
     const WHAT: &'static str = "status";
 }
 
+/// A part of [`Summary::structured`]: a list under the name of the part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<SummaryPart>)]
+pub enum SummaryPart {
+    /// Facts.
+    Facts,
+    /// Preferences and wishes about how something is done.
+    Preferences,
+    /// Decisions.
+    Decisions,
+    /// Open tasks.
+    Todos,
+    /// People, places and things that the text is about.
+    Entities,
+}
+
+impl SummaryPart {
+    /// All parts, in the order of the evolution plan.
+    pub const ALL: [Self; 5] = [Self::Facts, Self::Preferences, Self::Decisions, Self::Todos, Self::Entities];
+
+    /// The name in stored rows and in answers.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// The bit of the part, for stores that note which parts a summary has.
+    pub fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl Named for SummaryPart {
+    const WHAT: &'static str = "part";
+}
+
 /// Text derived from a range of turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -112,6 +149,12 @@ impl Summary {
     /// The model that wrote the text; `None` if it was made without one.
     pub fn model(&self) -> Option<&str> {
         self.structured.as_ref()?.get(MODEL_FIELD)?.as_str()
+    }
+
+    /// Whether a part of it is a list with entries.
+    pub fn has(&self, part: SummaryPart) -> bool {
+        let list = self.structured.as_ref().and_then(|structured| structured.get(part.as_str()));
+        list.and_then(Value::as_array).is_some_and(|list| !list.is_empty())
     }
 
     /// The number of turns it covers.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use strata_core::id::UserId;
 use strata_core::memory::Memory;
-use strata_core::store::Item;
+use strata_core::store::{Item, ItemRef, Keep};
 use strata_core::turn::{Metadata, Turn};
 
 /// A filter.
@@ -187,6 +187,17 @@ impl Filter {
     /// A filter that always holds.
     pub fn always() -> Self {
         Self::All(Vec::new())
+    }
+
+    /// The filter as the test of a query over the items of a user.
+    pub fn keep(&self, owner: &UserId) -> Keep {
+        let (filter, owner) = (self.clone(), owner.clone());
+        Keep::new(move |item| {
+            filter.matches(match item {
+                ItemRef::Turn(turn) => Subject::Turn(&owner, turn),
+                ItemRef::Memory(memory) => Subject::Memory(&owner, memory),
+            })
+        })
     }
 
     /// Whether the filter holds for an item.

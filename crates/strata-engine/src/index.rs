@@ -37,6 +37,8 @@ pub(crate) use user::{UserIndex, is_indexed};
 use vector_table::VectorTables;
 
 pub use fingerprint::TextFingerprint;
+#[cfg(feature = "fuzz")]
+pub(crate) use segment::fuzz as fuzz_segment;
 
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;

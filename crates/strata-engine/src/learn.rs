@@ -20,7 +20,7 @@ pub mod summarising;
 pub mod tree;
 pub mod window;
 
-pub use settings::{LearnInto, LearnSettings};
+pub use settings::{LearnInto, LearnSecrets, LearnSettings};
 pub use statement::{AsSaid, Said, Standing, Statement};
 pub use strata_language::normalised;
 pub use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};

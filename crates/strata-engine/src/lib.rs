@@ -12,6 +12,8 @@ mod conversation;
 mod engine;
 pub mod filter;
 mod forgetting;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod hygiene;
 mod imports;
 pub mod index;

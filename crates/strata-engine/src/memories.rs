@@ -11,11 +11,11 @@ use strata_core::ports::{Clock, IdSource};
 use strata_core::store::Store;
 
 use crate::clock::to_micros;
-use crate::filter::{Filter, Subject};
+use crate::filter::Filter;
 use strata_core::error::{Error, Result};
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
-use strata_core::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Page, Removed};
+use strata_core::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Removed};
 use strata_core::turn::{Hidden, HiddenReason, Metadata};
 
 /// A statement to store as given.
@@ -143,11 +143,7 @@ impl Memories {
         if filter.is_only(user) {
             return self.list(user, query).await;
         }
-        let all = MemoryQuery { page: Page::first(u32::MAX), ..query.clone() };
-        let mut memories = self.store.memories(user, &all).await?;
-        memories.retain(|memory| filter.matches(Subject::Memory(user, memory)));
-        let offset = usize::try_from(query.page.offset).unwrap_or(usize::MAX);
-        Ok(memories.into_iter().skip(offset).take(query.page.limit as usize).collect())
+        self.store.memories(user, &MemoryQuery { keep: Some(filter.keep(user)), ..query.clone() }).await
     }
 
     /// The statements that a memory replaced, the memory itself, and those that replaced it, oldest first.

@@ -229,6 +229,20 @@ pub(crate) fn understand(source: &Source, format: Format, skip_bad: bool) -> Res
     Ok(reading.contents)
 }
 
+/// Understands any bytes, in the form that they seem to have and in every other one.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_understand(data: &[u8]) {
+    let path = PathBuf::from("file");
+    let Ok(text) = as_text(&path, data.to_vec()) else { return };
+    let source = Source { path, stem: "file".to_owned(), texts: vec![text], modified: None };
+    let _ = recognise(&source);
+    for format in <Format as strum::VariantArray>::VARIANTS {
+        for skip_bad in [false, true] {
+            let _ = understand(&source, *format, skip_bad);
+        }
+    }
+}
+
 /// A file that is being understood.
 pub(crate) struct Reading<'a> {
     source: &'a Source,

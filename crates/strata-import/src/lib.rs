@@ -10,6 +10,8 @@ pub mod archive;
 mod file;
 mod foreign;
 mod formats;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod source;
 mod transfer;
 mod values;

@@ -1,8 +1,9 @@
 //! Secrets in a text: API keys by their prefixes, passwords by the words before them, card and identity numbers by their
 //! checksums.
 //!
-//! A memory is shown to models and may be exported, so a secret in it is a risk. The checks here prefer to miss an unusual
-//! secret over calling an ordinary number one.
+//! A memory is shown to models and may be exported, so a secret in it is a risk: learning leaves such statements out, and
+//! `strata doctor --memories` names the memories that hold one. The checks here prefer to miss an unusual secret over calling
+//! an ordinary number or word one. Start reading at [`secrets`].
 
 use std::sync::LazyLock;
 
@@ -73,9 +74,37 @@ static PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
 });
 static CHINESE_PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"(?:密码|口令|密钥|验证码|支付码)[^。！？\n：:=是为]{0,12}(?:是|为|：|:|=)\s*["'“「]?([^\s"'”」，。；]{4,})"#,
+        r#"(?:密码|口令|密钥|令牌|验证码|支付码)[^。！？\n：:=是为]{0,12}?(?:是|为|：|:|=|改成|改为|换成|设成|设为)\s*["'“「]?([\x21-\x7e]{4,})"#,
     )
 });
+
+/// The other forms of a password, each with its value as the last group: in an address, after «changed … to», and in quotation
+/// marks, where a plain word is one too.
+static IN_ADDRESS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,64}:([^\s/@]{3,})@"));
+static CHANGED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)\b(?:chang|set|reset|updat)\w*\b[^.!?\n]{0,20}\b(?:password|passcode|passphrase|pin)\b",
+        r#"[^.!?\n]{0,30}?\bto\s+["'`«“]?([^\s"'`»”,;]{4,})"#,
+    ))
+});
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)(?:\b(?:password|passcode|passphrase|passwd|pwd)\b|密码|口令)",
+        r#"[^.!?。！？\n:=]{0,40}?(?:\bis\b|:|=|是|为|：)\s*["'`«“「]([^\s"'`»”」]{4,})["'`»”」]"#,
+    ))
+});
+
+/// A setting whose name says that its value is secret, as in `DB_PASSWORD=…`. The value is the last group.
+static SETTING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)\b[a-z0-9_.-]{0,64}(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key)",
+        r#"["']?\s{0,2}=\s{0,2}["'`]?([^\s"'`,;&]{4,})"#,
+    ))
+});
+
+/// The key of a request, as in `Authorization: Bearer …`.
+static BEARER: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\bbearer\s+([a-z0-9._~+/-]{20,}=*)"));
 
 /// Digits in groups, as cards show them.
 static DIGITS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d(?:[ -]?\d){12,18}"));
@@ -106,10 +135,19 @@ pub fn secrets(text: &str) -> Vec<Secret> {
             add(SecretKind::Card, place.start(), place.end());
         }
     }
-    for pattern in [&PASSWORD, &CHINESE_PASSWORD] {
+    let any: fn(&str) -> bool = |_| true;
+    for (pattern, kind, accepts) in [
+        (&BEARER, SecretKind::Key, has_digit as fn(&str) -> bool),
+        (&IN_ADDRESS, SecretKind::Password, is_set),
+        (&SETTING, SecretKind::Password, is_set),
+        (&QUOTED, SecretKind::Password, any),
+        (&PASSWORD, SecretKind::Password, is_password),
+        (&CHANGED, SecretKind::Password, is_password),
+        (&CHINESE_PASSWORD, SecretKind::Password, is_password),
+    ] {
         for captured in pattern.captures_iter(text) {
-            if let Some(value) = captured.get(1).filter(|value| is_password(value.as_str())) {
-                add(SecretKind::Password, value.start(), value.end());
+            if let Some(value) = captured.get(1).filter(|value| accepts(value.as_str())) {
+                add(kind, value.start(), value.end());
             }
         }
     }
@@ -170,6 +208,32 @@ fn is_identity(text: &str) -> bool {
     is_born && CHECKS[(sum % 11) as usize] == bytes[17].to_ascii_uppercase()
 }
 
+fn has_digit(value: &str) -> bool {
+    value.chars().any(|c| c.is_ascii_digit())
+}
+
+/// Whether the value of a setting is a secret, and neither a placeholder nor a small number.
+fn is_set(value: &str) -> bool {
+    const PLACEHOLDERS: [&str; 10] = [
+        "null",
+        "none",
+        "true",
+        "false",
+        "undefined",
+        "required",
+        "optional",
+        "your",
+        "placeholder",
+        "redacted",
+    ];
+    let word = value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+    let is_hidden =
+        value.starts_with(['<', '$', '{', '%', '[']) || word.chars().all(|c| c == 'x' || c == '*');
+    let is_small_number = word.len() < 6 && word.chars().all(|c| c.is_ascii_digit());
+    let is_placeholder = PLACEHOLDERS.iter().any(|one| word == *one || word.starts_with("your"));
+    !word.is_empty() && !is_hidden && !is_small_number && !is_placeholder
+}
+
 /// Whether a value looks like a password: it has a digit or a sign, or letters of both cases, and is not a plain word.
 fn is_password(value: &str) -> bool {
     let value = value.trim_end_matches(['.', '!', '?', ')', '）']);
@@ -179,6 +243,7 @@ fn is_password(value: &str) -> bool {
         && has(|c| c.is_ascii_lowercase());
     value.chars().count() >= 4
         && value.is_ascii()
+        && has(|c| c.is_ascii_alphanumeric())
         && (has(|c| c.is_ascii_digit()) || has(|c| "!@#$%^&*_+=".contains(c)) || is_mixed)
 }
 
@@ -218,6 +283,42 @@ mod tests {
             "密码是什么？",
             "My password manager is great",
         ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn settings_and_addresses_hold_passwords() {
+        let password = |value| [(SecretKind::Password, value)];
+        check("The staging server has DB_PASSWORD=hunter2hunter in its .env", &password("hunter2hunter"));
+        check("export STRIPE_SECRET='wombat-lane'", &password("wombat-lane"));
+        check("测试环境的 MYSQL_ROOT_PASSWORD=qingdao 别忘了", &password("qingdao"));
+        check("We use postgres://app:s3same@db.example/app", &password("s3same"));
+        check(
+            "curl -H 'Authorization: Bearer 0a1b2c3d4e5f6a7b8c9d0e1f'",
+            &[(SecretKind::Key, "0a1b2c3d4e5f6a7b8c9d0e1f")],
+        );
+        for text in [
+            "I set DB_PASSWORD=${DB_PASSWORD} in the compose file",
+            "max_tokens=4096 is enough, token=1024 is not",
+            "API_KEY=<your key>",
+            "password=****",
+            "The site is https://example.com:8080/path@home",
+            "He is the bearer of internationalisation",
+        ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn a_plain_word_is_a_password_where_the_sentence_says_so() {
+        check("My password is \"swordfish\"", &[(SecretKind::Password, "swordfish")]);
+        check("我的密码是「芝麻开门吧」", &[(SecretKind::Password, "芝麻开门吧")]);
+        check("I changed my PIN to 4711", &[(SecretKind::Password, "4711")]);
+        check("wifi 密码改成 abc12345 了", &[(SecretKind::Password, "abc12345")]);
+        for text in
+            ["I changed my password to something longer", "密码改成什么好呢", "My password is swordfish-free"]
+        {
             check(text, &[]);
         }
     }

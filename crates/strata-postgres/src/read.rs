@@ -5,8 +5,8 @@ use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    DAY_MICROS, Growth, Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery,
-    TurnQuery,
+    DAY_MICROS, Growth, Head, ItemRef, JobQuery, KeyQuery, MOST_TESTED, MemoryQuery, MemorySelect,
+    MetricQuery, Page, PartQuery, SummaryQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Session, SessionId, Turn, UserId};
@@ -58,23 +58,65 @@ pub(crate) async fn turns(client: &Client, user: &UserId, query: &TurnQuery) -> 
             let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
             all(client, &sql, args![user.as_str(), ids], row::turn).await
         }
-        TurnQuery::Recent { session, as_of, limit } => {
+        TurnQuery::Recent { session, as_of, keep, limit } => {
             let sql = format!(
                 "SELECT {} FROM turns t
                  WHERE t.user_id = $1 AND t.created_at <= $2 AND t.hidden_at IS NULL
                    AND ($3::text IS NULL OR t.session = $3)
-                 ORDER BY t.created_at DESC, t.seq DESC, t.id DESC LIMIT $4",
+                 ORDER BY t.created_at DESC, t.seq DESC, t.id DESC LIMIT $4 OFFSET $5",
                 row::TURN
             );
             let as_of = as_of.map_or(i64::MAX, micros);
             let session = session.as_ref().map(SessionId::as_str);
-            all(client, &sql, args![user.as_str(), as_of, session, i64::from(*limit)], row::turn).await
+            let Some(keep) = keep else {
+                let args = args![user.as_str(), as_of, session, i64::from(*limit), 0_i64];
+                return all(client, &sql, args, row::turn).await;
+            };
+            let mut turns = Vec::new();
+            for offset in (0..i64::from(MOST_TESTED)).step_by(READ_AT_ONCE as usize) {
+                let args = args![user.as_str(), as_of, session, READ_AT_ONCE, offset];
+                let read = all(client, &sql, args, row::turn).await?;
+                let is_last = read.len() < READ_AT_ONCE as usize;
+                turns.extend(read.into_iter().filter(|turn| keep.keeps(ItemRef::Turn(turn))));
+                if is_last || turns.len() >= *limit as usize {
+                    break;
+                }
+            }
+            turns.truncate(*limit as usize);
+            Ok(turns)
         }
     }
 }
 
+/// The rows of one statement if a query has a test of its own: few enough that refused ones need little memory.
+pub(crate) const READ_AT_ONCE: i64 = 256;
+
 pub(crate) async fn memories(client: &Client, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
-    let MemoryQuery { select, session, agent, kind, page } = query;
+    let Some(keep) = &query.keep else { return memories_page(client, user, query).await };
+    let mut skip = query.page.offset;
+    let mut memories = Vec::new();
+    let mut page = Page { offset: 0, limit: READ_AT_ONCE as u32 };
+    loop {
+        let part = MemoryQuery { keep: None, page, ..query.clone() };
+        let read = memories_page(client, user, &part).await?;
+        let is_last = read.len() < READ_AT_ONCE as usize;
+        for memory in read.into_iter().filter(|memory| keep.keeps(ItemRef::Memory(memory))) {
+            match skip {
+                0 => memories.push(memory),
+                _ => skip -= 1,
+            }
+        }
+        if is_last || memories.len() >= query.page.limit as usize {
+            memories.truncate(query.page.limit as usize);
+            return Ok(memories);
+        }
+        page.offset += u64::from(page.limit);
+    }
+}
+
+/// A page of the memories that meet all criteria except the test.
+async fn memories_page(client: &Client, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
+    let MemoryQuery { select, session, agent, kind, keep: _, page } = query;
     const MEMORIES: &str = "memories m";
     const NEWEST: &str = "m.recorded_at DESC, m.id DESC";
     let (from, condition, order) = match select {
@@ -174,6 +216,33 @@ pub(crate) async fn summaries(client: &Client, user: &UserId, query: &SummaryQue
         query.strategy.map(|strategy| strategy.as_str()),
         query.status.map(|status| status.as_str()),
         i64::from(query.limit)
+    ];
+    all(client, &sql, args, row::summary).await
+}
+
+/// The index holds the parts of each session's current summary, so no other session is read.
+pub(crate) async fn summaries_with(
+    client: &Client,
+    user: &UserId,
+    query: &PartQuery,
+) -> Outcome<Vec<Summary>> {
+    let sql = format!(
+        "SELECT {} FROM (
+             SELECT session, updated_at FROM sessions
+             WHERE user_id = $1 AND parts > 0 AND parts & $2 > 0
+             ORDER BY updated_at DESC, session LIMIT $3 OFFSET $4) s
+         CROSS JOIN LATERAL (
+             SELECT * FROM summaries c WHERE c.user_id = $1 AND c.session = s.session
+                 AND c.strategy = 'window' AND c.status = 'completed'
+             ORDER BY c.end_seq DESC, c.created_at DESC, c.id DESC LIMIT 1) m
+         ORDER BY s.updated_at DESC, s.session",
+        row::SUMMARY
+    );
+    let args = args![
+        user.as_str(),
+        i16::from(query.part.bit()),
+        i64::from(query.page.limit),
+        bound(query.page.offset)
     ];
     all(client, &sql, args, row::summary).await
 }

@@ -17,23 +17,26 @@ pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 const OLDEST_READER: i32 = 1;
 
 /// The steps from each version to the next, beginning with an empty schema. A released step never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("version_1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("version_1.sql"), include_str!("version_2.sql")];
 
 /// The views with the names of the designs. They are made anew by each program with a newer format.
 const VIEWS: &str = include_str!("views.sql");
 
 /// The tables of each version that are hash-partitioned by the user.
-const PARTITIONED: [&[&str]; 1] = [&[
-    "sessions",
-    "turns",
-    "memories",
-    "summaries",
-    "vectors",
-    "segments",
-    "progress",
-    "requests",
-    "idempotency",
-]];
+const PARTITIONED: [&[&str]; 2] = [
+    &[
+        "sessions",
+        "turns",
+        "memories",
+        "summaries",
+        "vectors",
+        "segments",
+        "progress",
+        "requests",
+        "idempotency",
+    ],
+    &[],
+];
 
 /// The rows of these tables are written again and again, so their pages keep room for new versions of a row.
 const REWRITTEN: [&str; 2] = ["sessions", "progress"];

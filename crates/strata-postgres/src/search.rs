@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use strata_core::UserId;
-use strata_core::store::{Hit, Item, TextMatch, TextQuery};
+use strata_core::store::{Hit, Item, MOST_TESTED, TextMatch, TextQuery};
 use strata_language::text;
 use strata_language::text::SimilarWords;
 use tokio_postgres::{Client, Row};
@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::error::Outcome;
 use crate::extensions::Extensions;
+use crate::read::READ_AT_ONCE;
 use crate::row::{self, micros};
 use crate::sql::{all, arg, args, execute, first, rows};
 use crate::terms;
@@ -43,10 +44,26 @@ pub(crate) async fn search(
             similar(client, user, query, min_similarity, extensions).await?
         }
     };
-    load(client, user, found).await
+    let Some(keep) = &query.keep else { return load(client, user, found).await };
+    let mut hits = Vec::new();
+    for part in found.chunks(READ_AT_ONCE as usize) {
+        let read = load(client, user, part.to_vec()).await?;
+        hits.extend(read.into_iter().filter(|hit| hit.item.tested().is_some_and(|item| keep.keeps(item))));
+        if hits.len() >= query.limit as usize {
+            break;
+        }
+    }
+    hits.truncate(query.limit as usize);
+    Ok(hits)
+}
+
+/// How many items to find: with a test, as many as it may see.
+fn wanted(query: &TextQuery) -> u32 {
+    if query.keep.is_some() { MOST_TESTED } else { query.limit }
 }
 
 /// A found item that is not read yet.
+#[derive(Clone)]
 pub(crate) struct Found {
     pub(crate) score: f32,
     pub(crate) created_at: i64,
@@ -98,7 +115,7 @@ async fn by_words(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<
         mean_length,
         query.kinds.turns,
         query.kinds.memories,
-        i64::from(query.limit)
+        i64::from(wanted(query))
     ];
     all(client, &sql, args, |row| {
         let (score, created_at) = (row.try_get(0)?, row.try_get(1)?);
@@ -156,7 +173,7 @@ async fn similar(
         }
     }
     similar.found.sort_unstable_by(best_first);
-    similar.found.truncate(query.limit as usize);
+    similar.found.truncate(wanted(query) as usize);
     Ok(similar.found)
 }
 

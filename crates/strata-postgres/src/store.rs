@@ -9,8 +9,8 @@ use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
-    MemoryQuery, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
-    VectorQuery,
+    MemoryQuery, MetricQuery, Page, PartQuery, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery,
+    TurnQuery, VectorQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -136,6 +136,10 @@ impl Store for PostgresStore {
 
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
         self.primary.read(|client| async move { read::summaries(&client, user, query).await }).await
+    }
+
+    async fn summaries_with(&self, user: &UserId, query: &PartQuery) -> Result<Vec<Summary>> {
+        self.primary.read(|client| async move { read::summaries_with(&client, user, query).await }).await
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {

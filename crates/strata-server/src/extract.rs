@@ -2,9 +2,12 @@
 
 pub(crate) mod numbers;
 
+use std::collections::VecDeque;
 use std::error::Error as _;
 use std::fmt;
 use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Json;
@@ -13,10 +16,11 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
-use crate::app::App;
+use crate::app::{App, FIRST_BYTES};
 use crate::error::ApiError;
 
 /// How many bytes of a body that is too large are still read and discarded. A client that sends without reading sees
@@ -124,13 +128,77 @@ pub(crate) async fn read_body_in_time(
     (limit, setting): (usize, &str),
     timeout: Duration,
 ) -> Result<Bytes, ApiError> {
-    tokio::time::timeout(timeout, read_body(request, limit, setting)).await.map_err(|_| {
-        ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "body_timeout",
-            "the body did not arrive in time; send it again, faster",
-        )
-    })?
+    tokio::time::timeout(timeout, read_body(request, limit, setting)).await.map_err(|_| late())?
+}
+
+/// Reads the beginning of a request's body, or all of it if it is short. A body that declares more than `limit` bytes is left
+/// alone, because it will be refused unread.
+pub(crate) async fn begun(request: Request, limit: usize, timeout: Duration) -> Result<Request, ApiError> {
+    let declared = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
+    if request.body().is_end_stream() || declared > limit {
+        return Ok(request);
+    }
+    let (parts, mut rest) = request.into_parts();
+    let reading = async {
+        let mut first = VecDeque::new();
+        let mut bytes = 0;
+        while bytes < FIRST_BYTES
+            && let Some(frame) = rest.frame().await
+        {
+            let frame = frame
+                .map_err(|_| ApiError::invalid("the body ended before it was complete; send it again"))?;
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            first.push_back(frame);
+        }
+        Ok::<_, ApiError>(first)
+    };
+    let first = tokio::time::timeout(timeout, reading).await.map_err(|_| late())??;
+    Ok(Request::from_parts(parts, Body::new(BegunBody { first, rest })))
+}
+
+/// A body whose beginning was read.
+struct BegunBody {
+    first: VecDeque<Frame<Bytes>>,
+    rest: Body,
+}
+
+impl HttpBody for BegunBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.first.pop_front() {
+            Some(frame) => Poll::Ready(Some(Ok(frame))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let first =
+            self.first.iter().filter_map(Frame::data_ref).map(|bytes| bytes.len() as u64).sum::<u64>();
+        let rest = self.rest.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(first.saturating_add(rest.lower()));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(first.saturating_add(upper));
+        }
+        hint
+    }
+}
+
+fn late() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "body_timeout",
+        "the body did not arrive in time; send it again, faster",
+    )
 }
 
 async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Bytes, ApiError> {

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::compat;
 use crate::cookies::with_cookie_key;
 use crate::error::{ApiError, ErrorDetail};
+use crate::extract::begun;
 use crate::inspect;
 use crate::route::{Access, Dialect, Rules, RulesByPath};
 pub(crate) use guarded::guarded;
@@ -69,14 +70,21 @@ pub(crate) async fn admitted(
     }
 }
 
-/// Waits for a permit, then runs the request within its time limit.
+/// Waits for a permit, then runs the request within its time limit. The beginning of the body comes first, so that a client
+/// that does not send its body holds no permit. If clients do not read their answers, requests wait for room, too.
 ///
 /// Health and metrics have no limits: an operator must be able to inspect a server that is full.
 pub(crate) async fn limited(State(app): State<App>, request: Request, next: Next) -> Response {
+    let settings = app.settings();
+    let request = match begun(request, settings.max_body_bytes, settings.body_timeout).await {
+        Ok(request) => request,
+        Err(error) => return error.into_response(),
+    };
     let work = async {
+        app.answers().room().await;
         // The semaphore is never closed, so every request gets its permit in the end.
         let _permit = app.permits().acquire().await;
-        next.run(request).await
+        app.answers().send(next.run(request).await)
     };
     match tokio::time::timeout(app.settings().request_timeout, work).await {
         Ok(response) => response,

@@ -9,12 +9,15 @@
 //! knows status codes, only the keys module checks keys, and only the identity module decides for which user a
 //! request asks.
 
+mod answers;
 mod app;
 mod compat;
 mod connections;
 mod cookies;
 mod error;
 mod extract;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod identity;
 mod inspect;
 mod keys;

@@ -54,9 +54,9 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     let connections =
         Arc::new(Semaphore::new(app.settings().max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let open = Connections::new(app.settings().max_connections_per_peer);
-    let mut number = 0_u64;
+    let making_room = tokio::spawn(make_room(app.clone(), open.clone()));
     let (stop, stopping) = watch::channel(());
-    let mut tasks = JoinSet::new();
+    let (mut number, mut tasks) = (0_u64, JoinSet::new());
     tasks.spawn(record_left(app.clone()));
     let mut upkeep = interval(UPKEEP_INTERVAL);
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -88,8 +88,8 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
         }
     }
 
-    drop(listener);
-    drop(stop);
+    drop((listener, stop));
+    making_room.abort();
     let open = tasks.len();
     let drain = async { while tasks.join_next().await.is_some() {} };
     let finished = timeout(app.settings().drain_timeout, drain).await.is_ok();
@@ -111,6 +111,15 @@ async fn free_place(
             Ok(place) => return place,
             Err(_) => _ = open.cut_stalled(None),
         }
+    }
+}
+
+/// Cuts off connections whose clients do not read, as long as the answers under way take too much memory.
+async fn make_room(app: App, open: Connections) {
+    loop {
+        app.answers().crowded().await;
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+        open.cut_stalled(None);
     }
 }
 
@@ -399,6 +408,60 @@ mod tests {
         let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let answer = timeout(Duration::from_secs(25), running.exchange(request)).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    /// A client that stays, while others ask for more answers than there is room for and do not read them.
+    #[tokio::test]
+    async fn clients_that_never_read_do_not_fill_the_memory() {
+        let most = 20 * 1024 * 1024;
+        let running = Running::start(Settings { max_bytes_under_way: most, ..Settings::default() }).await;
+        record_much(&running).await;
+        let mut unread = Vec::new();
+        for _ in 0..8 {
+            unread.push(ask_without_reading(&running).await);
+        }
+        running.server.app.answers().crowded().await;
+        let request = "GET /sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let answer = timeout(Duration::from_secs(25), running.exchange(request)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(running.server.app.answers().held() <= most);
+    }
+
+    #[tokio::test]
+    async fn clients_that_never_send_their_bodies_hold_nothing_up() {
+        let settings = Settings {
+            max_concurrent_requests: 1,
+            max_bytes_under_way: 4 * 1024 * 1024,
+            body_timeout: Duration::from_secs(120),
+            request_timeout: Duration::from_secs(120),
+            ..Settings::default()
+        };
+        let running = Running::start(settings).await;
+        let mut silent = Vec::new();
+        for path in ["/turns", "/turns", "/v1/chat/completions", "/v1/chat/completions"] {
+            let mut stream = running.connect().await;
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Expect: 100-continue\r\nContent-Length: 8000000\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // The server waits for this body.
+            assert!(read_until(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 100"));
+            silent.push(stream);
+        }
+        for (path, body) in [
+            ("/turns", json!({"session_id": "s", "messages": [{"role": "user", "content": "tea"}]})),
+            ("/v1/chat/completions", json!({"model": "m", "messages": [{"role": "user", "content": "tea"}]})),
+        ] {
+            let body = body.to_string();
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let answer = timeout(Duration::from_secs(25), running.exchange(&request)).await.unwrap();
+            assert!(!answer.contains("body_timeout") && !answer.contains("busy"), "{answer}");
+        }
     }
 
     #[tokio::test]

@@ -29,7 +29,7 @@ use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, Upst
 pub(crate) use background::{BackgroundId, BackgroundReplies};
 pub(crate) use choice::{Asked, Upstreams};
 pub(crate) use paths::with_plain_path;
-use secrets::{remove_keys, without_keys};
+pub(crate) use secrets::{remove_keys, without_keys};
 pub(crate) use sessions::{Injected, PromptHistories, PromptPrint, hash};
 pub(crate) use spill::{Spill, SpilledExchange};
 pub(crate) use unnamed::UnnamedClients;

@@ -34,8 +34,8 @@ use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
-    MemoryQuery, MemorySelect, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery,
-    TextQuery, TurnQuery,
+    MemoryQuery, MemorySelect, MetricQuery, Page, PartQuery, Segment, SegmentSize, StoredVector,
+    SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -203,6 +203,11 @@ impl Store for SqliteStore {
         let query = query.clone();
         let rows = query.limit as usize;
         self.read_items(user, rows, move |conn, user| read::summaries(conn, user, &query)).await
+    }
+
+    async fn summaries_with(&self, user: &UserId, query: &PartQuery) -> Result<Vec<Summary>> {
+        let query = *query;
+        self.read_items(user, usize::MAX, move |conn, user| read::summaries_with(conn, user, &query)).await
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {

@@ -75,7 +75,7 @@ async fn reads_pass_over_a_damaged_turn_and_say_so() {
             }
             assert_eq!(fed, 8, "in steps of {limit}");
         }
-        let recent = TurnQuery::Recent { session: None, as_of: None, limit: 20 };
+        let recent = TurnQuery::recent(None, 20);
         assert_eq!(store.turns(&ann(), &recent).await.unwrap().len(), 8);
     }
 }

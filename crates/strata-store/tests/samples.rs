@@ -6,10 +6,12 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use strata_core::store::conformance::fixture::{ann, at, session, user};
+use strata_core::store::conformance::fixture::{ann, at, session, summary, user};
 use strata_core::store::{
-    Change, ChangeSet, CheckDepth, Expectation, Idempotency, MemoryQuery, MemorySelect, TurnQuery,
+    Change, ChangeSet, CheckDepth, Expectation, Idempotency, MemoryQuery, MemorySelect, Page, PartQuery,
+    TurnQuery,
 };
+use strata_core::summary::{Strategy, Summary, SummaryPart};
 use strata_core::{ErrorKind, Memory, Store};
 use strata_store::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
@@ -98,6 +100,26 @@ async fn version_5_is_read() {
 #[tokio::test]
 async fn version_6_is_read() {
     check(6).await;
+}
+
+#[tokio::test]
+async fn version_8_is_read() {
+    check(8).await;
+}
+
+/// Since version 9, sessions know the parts of their current summaries.
+#[tokio::test]
+async fn the_summaries_of_version_8_are_found_by_their_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open("version-8", &folder);
+    let summarised = Summary {
+        strategy: Strategy::Window,
+        structured: Some(json!({"todos": ["x"]})),
+        ..summary("walks", 99)
+    };
+    store.apply(&ann(), ChangeSet::one(at(9), Change::PutSummary(Box::new(summarised)))).await.unwrap();
+    let query = PartQuery { part: SummaryPart::Todos, page: Page::first(9) };
+    assert_eq!(store.summaries_with(&ann(), &query).await.unwrap().len(), 1);
 }
 
 /// Until version 5, Strata wrote its notes into the metadata of turns and memories. They move out; values of a client's

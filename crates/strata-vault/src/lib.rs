@@ -12,6 +12,8 @@ mod disk;
 mod flush;
 mod form;
 mod front;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod git;
 mod keeper;
 mod layout;

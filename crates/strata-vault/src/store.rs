@@ -11,7 +11,8 @@ use strata_core::metric::RequestMetric;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
-    MemoryQuery, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    MemoryQuery, MetricQuery, Page, PartQuery, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery,
+    TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -193,6 +194,10 @@ impl Store for VaultStore {
 
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
         self.vault.index.summaries(user, query).await
+    }
+
+    async fn summaries_with(&self, user: &UserId, query: &PartQuery) -> Result<Vec<Summary>> {
+        self.vault.index.summaries_with(user, query).await
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {

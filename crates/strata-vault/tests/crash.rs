@@ -160,6 +160,10 @@ fn kill_after(mut child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<St
         std::thread::yield_now();
     }
     let group = rustix::process::Pid::from_child(&child);
+    if let Some(file) = std::env::var_os("STRATA_TEST_KILLS") {
+        let mut file = fs::File::options().create(true).append(true).open(file).unwrap();
+        std::io::Write::write_all(&mut file, b"k").unwrap();
+    }
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     child.wait().unwrap();
     for line in lines.map_while(Result::ok) {

@@ -40,6 +40,7 @@ async fn found(store: &VaultStore, words: &str) -> Vec<String> {
         session: None,
         kinds: ItemKinds::ALL,
         as_of: None,
+        keep: None,
         limit: 9,
     };
     let hits = store.search(&UserId::default(), &query).await.unwrap();

@@ -30,7 +30,7 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
     let file = directory.path().join("learning.db");
     let model = Model::start();
     let with_model = model.setting();
-    let mut random = Random(SEED);
+    let mut random = Random(support::seed(SEED));
     let mut said = 0;
     for round in 0..support::rounds(ROUNDS) {
         let mut settings = SETTINGS.to_vec();

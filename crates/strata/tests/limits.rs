@@ -1,6 +1,12 @@
 //! The memory of the real binary is bounded: what a large chat adds to it, as the system counts it.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
 
 mod support;
 
@@ -105,5 +111,68 @@ fn a_chat_of_60_mb_adds_at_most_two_and_a_half_times_its_size() {
         let added = memory(&server, "VmHWM:").saturating_sub(before);
         let tenths = added * 10 / BODY;
         assert!(tenths <= MOST_TENTHS, "{name} adds {} MiB, {tenths} tenths of its body", added / MIB);
+    }
+}
+
+/// The turns of the filtered search, and the bytes of the metadata of each. `STRATA_TEST_TURNS` asks for more turns.
+const TURNS: usize = 800;
+const METADATA: usize = 48 * 1024;
+
+/// What a filtered search may add: little more than a page of its items, and not the items that it looks at.
+const MOST_FOR_A_SEARCH: usize = 40 * MIB;
+
+/// Makes the system count the peak of a process anew.
+fn forget_peak(server: &Server) {
+    std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").unwrap();
+}
+
+#[test]
+fn a_filtered_search_over_much_metadata_adds_little() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("filtered.db");
+    let turns = std::env::var_os("STRATA_TEST_TURNS")
+        .map_or(TURNS, |turns| turns.to_string_lossy().parse().expect("a number of turns"));
+    let settings = ["learn.enabled=false", "embedder=words", "log=warn", "request_timeout_secs=600"];
+    let server = Server::start_with(&file, &settings);
+    let mut client = server.client();
+    for first in (0..turns).step_by(100) {
+        let message = |number: usize| {
+            let metadata = json!({ "number": number, "filler": "x".repeat(METADATA) });
+            let content = format!("the harbour has {number} boats");
+            json!({ "role": "user", "content": content, "metadata": metadata })
+        };
+        let messages: Vec<Value> = (first..turns.min(first + 100)).map(message).collect();
+        let body = json!({ "user_id": "ann", "session_id": "s", "messages": messages });
+        assert_eq!(client.post("/turns", &body).unwrap().status, 201);
+    }
+    server.stop();
+    // By the index in memory, and by the store's own.
+    for index in ["index_max_items=100000000", "index_max_items=10"] {
+        let server = Server::start_with(&file, &[&settings[..], &[index]].concat());
+        let mut client = server.client();
+        let mut search = |query: &str, filters: Value| {
+            let body = json!({ "user_id": "ann", "query": query, "filters": filters, "top_k": 5 });
+            let answer = client.post("/search", &body).unwrap();
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.json()["results"].as_array().unwrap().len()
+        };
+        search("harbour", json!({}));
+        for (query, filters, found) in [
+            ("which boats are in the harbour", json!({ "number": 7 }), 1),
+            ("which boats are in the harbour", json!({ "number": { "gt": -1 } }), 5),
+            ("which boats are in the harbour", json!({ "number": -1 }), 0),
+        ] {
+            forget_peak(&server);
+            let before = memory(&server, "VmRSS:");
+            assert_eq!(search(query, filters.clone()), found, "{index} {query} {filters}");
+            let added = memory(&server, "VmHWM:").saturating_sub(before);
+            assert!(
+                added <= MOST_FOR_A_SEARCH,
+                "{index}: {query} {filters} adds {} MiB over {} MiB of metadata",
+                added / MIB,
+                turns * METADATA / MIB
+            );
+            println!("{index} {query} {filters}: {} MiB", added / MIB);
+        }
     }
 }

@@ -80,7 +80,7 @@ fn nothing_acknowledged_is_lost_when_processes_and_the_database_die() {
             thread::spawn(move || write(&shared, client))
         })
         .collect();
-    let mut random = Random(SEED);
+    let mut random = Random(support::seed(SEED));
     for round in 0..rounds {
         wait_for(&shared, (round + 1) * ACKNOWLEDGED_A_ROUND);
         if round % 2 == 1 {

@@ -93,8 +93,15 @@ async fn compare(name: &str, conversation: &Conversation) -> usize {
         let similar = TextMatch::Similar { min_similarity: 0.3 };
         for matching in [TextMatch::Words, similar] {
             let (kinds, limit) = (ItemKinds::ALL, 50);
-            let query =
-                TextQuery { text: question.clone(), matching, session: None, kinds, as_of: None, limit };
+            let query = TextQuery {
+                text: question.clone(),
+                matching,
+                session: None,
+                kinds,
+                as_of: None,
+                keep: None,
+                limit,
+            };
             let one = sqlite.search(&user, &query).await.unwrap();
             let two = postgres.search(&user, &query).await.unwrap();
             assert_alike(&format!("{name}: {question} ({matching:?})"), &one, &two);

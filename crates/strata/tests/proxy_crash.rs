@@ -58,7 +58,7 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("proxy.db");
     let upstream = Apis::start();
-    let mut random = Random(SEED);
+    let mut random = Random(support::seed(SEED));
     let mut chats = Vec::new();
     for round in 0..support::rounds(ROUNDS) {
         let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));

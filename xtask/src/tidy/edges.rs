@@ -120,6 +120,18 @@ const BOUNDARIES: &[Boundary] = &[
         ],
         never: &[],
     },
+    Boundary {
+        name: "strata-fuzz",
+        siblings: &[
+            "strata-language",
+            "strata-core",
+            "strata-engine",
+            "strata-import",
+            "strata-server",
+            "strata-vault",
+        ],
+        never: &[],
+    },
     Boundary { name: "xtask", siblings: &[], never: &[] },
 ];
 

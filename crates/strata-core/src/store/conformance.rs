@@ -77,6 +77,7 @@ macro_rules! conformance_suite {
                 reads_the_recent_newest_first,
                 reads_recent_turns_of_the_same_moment_by_seq,
                 leaves_hidden_turns_out_of_recent_only,
+                keeps_recent_turns_that_pass_the_test,
                 hides_and_restores_turns,
                 refuses_to_hide_an_unknown_turn,
             }
@@ -133,6 +134,7 @@ macro_rules! conformance_suite {
                 reads_ids_in_the_order_asked_whatever_their_state,
                 chooses_by_session_agent_and_kind,
                 pages_through_memories,
+                keeps_memories_that_pass_the_test,
                 revising_keeps_the_id_and_the_old_statement,
                 revising_metadata_alone_keeps_the_sources,
                 revising_replaces_metadata_only_if_given,
@@ -162,6 +164,8 @@ macro_rules! conformance_suite {
                 refuses_a_second_processing_summary,
                 processes_one_summary_in_each_session,
                 refuses_a_summary_of_an_unknown_session,
+                lists_current_summaries_with_a_part,
+                a_part_leaves_with_its_summary,
             }
             forgetting {
                 destroys_a_session_with_all_that_hangs_on_it,
@@ -269,6 +273,7 @@ macro_rules! conformance_suite {
                 never_finds_what_was_forgotten,
                 restricts_to_a_session_and_unbound_memories,
                 restricts_to_kinds,
+                keeps_items_that_pass_the_test,
                 sees_what_could_be_seen_then,
                 gives_no_more_than_the_limit,
             }

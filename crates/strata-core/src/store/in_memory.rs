@@ -20,8 +20,8 @@ use jiff::Timestamp;
 
 use super::{
     Applied, Change, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery,
-    LeaseRequest, MemoryQuery, MetricQuery, Page, Segment, SegmentSize, Store, StoredVector, SummaryQuery,
-    TextQuery, TurnQuery,
+    LeaseRequest, MemoryQuery, MetricQuery, Page, PartQuery, Segment, SegmentSize, Store, StoredVector,
+    SummaryQuery, TextQuery, TurnQuery,
 };
 use crate::error::{Error, Result};
 use crate::id::{MemoryId, SessionId, UserId};
@@ -115,6 +115,10 @@ impl Store for InMemoryStore {
 
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
         self.read(user, |data| data.summaries(query))
+    }
+
+    async fn summaries_with(&self, user: &UserId, query: &PartQuery) -> Result<Vec<Summary>> {
+        self.read(user, |data| data.summaries_with(query))
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {

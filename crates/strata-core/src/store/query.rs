@@ -1,12 +1,15 @@
 //! The queries of the store, as values.
 
+use std::fmt;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ItemId, JobId, KeyId, MemoryId, RequestId, SessionId, TurnId, UserId};
 use crate::job::JobStatus;
 use crate::memory::{Memory, MemoryKind};
-use crate::summary::{Strategy, Summary, SummaryStatus};
+use crate::summary::{Strategy, Summary, SummaryPart, SummaryStatus};
 use crate::turn::Turn;
 use crate::vector::{ItemVector, Vector};
 
@@ -46,9 +49,66 @@ pub enum TurnQuery {
         session: Option<SessionId>,
         /// Only turns that were said no later than this.
         as_of: Option<Timestamp>,
+        /// Only turns that pass this test, among the newest [`MOST_TESTED`].
+        keep: Option<Keep>,
         /// The maximum number of turns.
         limit: u32,
     },
+}
+
+impl TurnQuery {
+    /// The newest turns of a session, or of all sessions.
+    pub fn recent(session: Option<SessionId>, limit: u32) -> Self {
+        Self::Recent { session, as_of: None, keep: None, limit }
+    }
+}
+
+/// The most items that a search or a read of recent turns gives to its [`Keep`]. A test that accepts almost nothing would
+/// otherwise have all items read.
+pub const MOST_TESTED: u32 = 10_000;
+
+/// A test for the items of a query. A store gives it each item as soon as the item is read and drops the ones that fail, so
+/// that a query over many large items needs little memory.
+#[derive(Clone)]
+pub struct Keep(Arc<dyn Fn(ItemRef<'_>) -> bool + Send + Sync>);
+
+impl Keep {
+    /// Keeps the items for which `test` is true.
+    pub fn new(test: impl Fn(ItemRef<'_>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(test))
+    }
+
+    /// Whether an item passes the test.
+    pub fn keeps(&self, item: ItemRef<'_>) -> bool {
+        (self.0)(item)
+    }
+
+    /// Whether an item passes the test of a query that may have none.
+    pub fn is_kept(keep: Option<&Self>, item: ItemRef<'_>) -> bool {
+        keep.is_none_or(|keep| keep.keeps(item))
+    }
+}
+
+impl fmt::Debug for Keep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Keep")
+    }
+}
+
+/// Two tests are the same if one is a clone of the other.
+impl PartialEq for Keep {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// A turn or a memory that a [`Keep`] tests.
+#[derive(Debug, Clone, Copy)]
+pub enum ItemRef<'a> {
+    /// A turn.
+    Turn(&'a Turn),
+    /// A memory.
+    Memory(&'a Memory),
 }
 
 /// Selects memories.
@@ -62,6 +122,8 @@ pub struct MemoryQuery {
     pub agent: Option<String>,
     /// Only memories of this kind.
     pub kind: Option<MemoryKind>,
+    /// Only memories that pass this test.
+    pub keep: Option<Keep>,
     /// Which part of the list.
     pub page: Page,
 }
@@ -69,7 +131,7 @@ pub struct MemoryQuery {
 impl MemoryQuery {
     /// All memories that `select` selects.
     pub fn new(select: MemorySelect) -> Self {
-        Self { select, session: None, agent: None, kind: None, page: Page::first(u32::MAX) }
+        Self { select, session: None, agent: None, kind: None, keep: None, page: Page::first(u32::MAX) }
     }
 }
 
@@ -102,6 +164,15 @@ pub struct SummaryQuery {
     pub limit: u32,
 }
 
+/// Selects the current summaries of a user's sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartQuery {
+    /// Only summaries that have entries in this part.
+    pub part: SummaryPart,
+    /// Which part of the list.
+    pub page: Page,
+}
+
 /// A full-text question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
@@ -115,6 +186,8 @@ pub struct TextQuery {
     pub kinds: ItemKinds,
     /// Only items that could be seen at this moment; `None` means now.
     pub as_of: Option<Timestamp>,
+    /// Only items that pass this test, among the best [`MOST_TESTED`].
+    pub keep: Option<Keep>,
     /// The maximum number of items.
     pub limit: u32,
 }
@@ -206,6 +279,15 @@ impl Item {
             Self::Turn(turn) => ItemId::Turn(turn.id),
             Self::Memory(memory) => ItemId::Memory(memory.id),
             Self::Summary(summary) => ItemId::Summary(summary.id),
+        }
+    }
+
+    /// The item for a [`Keep`]; `None` for a summary.
+    pub fn tested(&self) -> Option<ItemRef<'_>> {
+        match self {
+            Self::Turn(turn) => Some(ItemRef::Turn(turn)),
+            Self::Memory(memory) => Some(ItemRef::Memory(memory)),
+            Self::Summary(_) => None,
         }
     }
 

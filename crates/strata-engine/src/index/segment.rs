@@ -290,6 +290,19 @@ fn item(flags: u8, id: [u8; 16]) -> ItemId {
     }
 }
 
+/// Reads any bytes as a segment, with a checksum that is right.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz(data: &[u8]) {
+    let mut bytes = data.to_vec();
+    bytes.extend(checksum(data).to_le_bytes());
+    if let Some(segment) = decode(&bytes) {
+        assert!(segment.entries().count() <= segment.len());
+    }
+    if let Some(merged) = merge([bytes.as_slice(), &bytes]) {
+        assert!(decode(&merged).is_some(), "merged segments can be read");
+    }
+}
+
 /// Reads a segment; `None` if the bytes are not a valid segment.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Segment<'_>> {
     let (bytes, sum) = bytes.split_last_chunk()?;

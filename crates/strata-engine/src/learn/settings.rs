@@ -15,6 +15,16 @@ pub enum LearnInto {
     Session,
 }
 
+/// What becomes of a statement that holds a password, a key, or the number of a card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LearnSecrets {
+    /// It is not learned. The turn stays as it was said.
+    #[default]
+    Skip,
+    /// It is learned like any other.
+    Keep,
+}
+
 /// The settings of learning. Names and defaults come from the designs, if a design has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearnSettings {
@@ -22,6 +32,8 @@ pub struct LearnSettings {
     pub enabled: bool,
     /// The scope of learned memories.
     pub into: LearnInto,
+    /// What becomes of statements that hold a secret ([`strata_language::secrets`]).
+    pub secrets: LearnSecrets,
     /// The most entries of a session that recall sees (memory-proxy design); 0 sets no limit.
     ///
     /// The memory-proxy design says 500. Strata's default is no limit: the design's limit protects an index that slows
@@ -66,6 +78,7 @@ impl Default for LearnSettings {
         Self {
             enabled: true,
             into: LearnInto::User,
+            secrets: LearnSecrets::Skip,
             max_entries: 0,
             prune_after_days: 0,
             batch_turns: 32,

@@ -14,8 +14,8 @@ use super::{Fate, Novelty, Said, Statement, normalised, rules};
 use strata_core::error::{Error, Result};
 use strata_core::id::MemoryId;
 use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
-use strata_core::names::{Named, unknown};
 use strata_core::ports::AnswerSchema;
+use strata_core::summary::SummaryPart;
 use strata_core::turn::{Metadata, Role, Turn};
 use strata_language::sentences::beginning;
 
@@ -25,38 +25,6 @@ const MAX_POINTS: usize = 24;
 
 /// The most characters of a point: about two sentences.
 const MAX_POINT_CHARS: usize = 240;
-
-/// A field of the structured part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
-#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Field>)]
-pub enum Field {
-    /// Facts.
-    Facts,
-    /// Preferences and wishes about how something is done.
-    Preferences,
-    /// Decisions.
-    Decisions,
-    /// Open tasks.
-    Todos,
-    /// People, places and things that the text is about.
-    Entities,
-}
-
-impl Field {
-    /// All fields, in the order of the evolution plan.
-    pub const ALL: [Self; 5] = [Self::Facts, Self::Preferences, Self::Decisions, Self::Todos, Self::Entities];
-
-    /// The name in stored rows and in answers.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Named for Field {
-    const WHAT: &'static str = "field";
-}
 
 /// One point of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -132,37 +100,37 @@ pub(crate) struct Structured {
 
 impl Structured {
     /// The points of a field.
-    pub(crate) fn field(&self, field: Field) -> &[Point] {
+    pub(crate) fn field(&self, field: SummaryPart) -> &[Point] {
         match field {
-            Field::Facts => &self.facts,
-            Field::Preferences => &self.preferences,
-            Field::Decisions => &self.decisions,
-            Field::Todos => &self.todos,
-            Field::Entities => &self.entities,
+            SummaryPart::Facts => &self.facts,
+            SummaryPart::Preferences => &self.preferences,
+            SummaryPart::Decisions => &self.decisions,
+            SummaryPart::Todos => &self.todos,
+            SummaryPart::Entities => &self.entities,
         }
     }
 
-    fn field_mut(&mut self, field: Field) -> &mut Vec<Point> {
+    fn field_mut(&mut self, field: SummaryPart) -> &mut Vec<Point> {
         match field {
-            Field::Facts => &mut self.facts,
-            Field::Preferences => &mut self.preferences,
-            Field::Decisions => &mut self.decisions,
-            Field::Todos => &mut self.todos,
-            Field::Entities => &mut self.entities,
+            SummaryPart::Facts => &mut self.facts,
+            SummaryPart::Preferences => &mut self.preferences,
+            SummaryPart::Decisions => &mut self.decisions,
+            SummaryPart::Todos => &mut self.todos,
+            SummaryPart::Entities => &mut self.entities,
         }
     }
 
     /// Whether no field has a point.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        Field::ALL.into_iter().all(|field| self.field(field).is_empty())
+        SummaryPart::ALL.into_iter().all(|field| self.field(field).is_empty())
     }
 
     /// Parses a stored row, which another program may have written. Fields that are not lists and points without text
     /// are skipped.
     pub(crate) fn of_row(value: &Value) -> Self {
         let mut structured = Self::default();
-        for field in Field::ALL {
+        for field in SummaryPart::ALL {
             let points = value.get(field.as_str()).and_then(Value::as_array).into_iter().flatten();
             structured.field_mut(field).extend(points.filter_map(Point::read));
         }
@@ -176,14 +144,14 @@ impl Structured {
 
     /// Removes the points from before `start`. Todos stay, because leaving the window does not complete them.
     pub(crate) fn slide(&mut self, start: u64) {
-        for field in Field::ALL.into_iter().filter(|field| *field != Field::Todos) {
+        for field in SummaryPart::ALL.into_iter().filter(|field| *field != SummaryPart::Todos) {
             self.field_mut(field).retain(|point| point.seq.is_none_or(|seq| seq >= start));
         }
     }
 
     /// Keeps the points whose text `keep` accepts.
     pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        for field in Field::ALL {
+        for field in SummaryPart::ALL {
             self.field_mut(field).retain(|point| keep(&point.text));
         }
     }
@@ -191,10 +159,10 @@ impl Structured {
     /// Merges a model's answer about the turns up to `end`. If the answer has a list of todos, also an empty one, that
     /// list replaces the open todos. A known todo keeps its turn.
     pub(crate) fn absorb(&mut self, answer: &Answered, end: u64) {
-        for field in Field::ALL {
+        for field in SummaryPart::ALL {
             let Some(new) = answer.points(field) else { continue };
             let known = self.field_mut(field);
-            if field == Field::Todos {
+            if field == SummaryPart::Todos {
                 let before = std::mem::take(known);
                 for text in new {
                     let was =
@@ -236,12 +204,12 @@ impl Structured {
             return;
         }
         let kinds = [
-            (Field::Facts, MemoryKind::Fact),
-            (Field::Preferences, MemoryKind::Preference),
-            (Field::Decisions, MemoryKind::Decision),
-            (Field::Todos, MemoryKind::Todo),
+            (SummaryPart::Facts, MemoryKind::Fact),
+            (SummaryPart::Preferences, MemoryKind::Preference),
+            (SummaryPart::Decisions, MemoryKind::Decision),
+            (SummaryPart::Todos, MemoryKind::Todo),
         ];
-        let places: Vec<(Field, usize)> = kinds
+        let places: Vec<(SummaryPart, usize)> = kinds
             .iter()
             .flat_map(|(field, _)| (0..self.field(*field).len()).map(|place| (*field, place)))
             .collect();
@@ -266,14 +234,14 @@ impl Structured {
                 let field = kinds
                     .iter()
                     .find(|(_, kind)| *kind == statement.kind)
-                    .map_or(Field::Facts, |(of, _)| *of);
+                    .map_or(SummaryPart::Facts, |(of, _)| *of);
                 self.field_mut(field).extend(Point::new(&statement.content, Some(seq)));
             }
         }
     }
 
     fn bound(&mut self) {
-        for field in Field::ALL {
+        for field in SummaryPart::ALL {
             let points = self.field_mut(field);
             let over = points.len().saturating_sub(MAX_POINTS);
             points.drain(..over);
@@ -314,7 +282,7 @@ impl Answered {
     pub(crate) fn schema() -> AnswerSchema {
         let texts = json!({"type": "array", "items": {"type": "string"}});
         let mut properties = Map::from_iter([("summary".to_owned(), json!({"type": "string"}))]);
-        properties.extend(Field::ALL.map(|field| (field.as_str().to_owned(), texts.clone())));
+        properties.extend(SummaryPart::ALL.map(|field| (field.as_str().to_owned(), texts.clone())));
         let required: Vec<String> = properties.keys().cloned().collect();
         let schema = json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false
@@ -332,7 +300,7 @@ impl Answered {
         }
         // Some models put the fields one level down, as the evolution plan stores them.
         let parts = value.get("structured").unwrap_or(value);
-        let points = Field::ALL.map(|field| {
+        let points = SummaryPart::ALL.map(|field| {
             let points = parts.get(field.as_str())?.as_array()?;
             Some(points.iter().filter_map(Point::read).map(|point| point.text).collect())
         });
@@ -340,8 +308,8 @@ impl Answered {
     }
 
     /// The points of a field; `None` if the answer does not mention the field.
-    pub(crate) fn points(&self, field: Field) -> Option<&[String]> {
-        let place = Field::ALL.iter().position(|other| *other == field)?;
+    pub(crate) fn points(&self, field: SummaryPart) -> Option<&[String]> {
+        let place = SummaryPart::ALL.iter().position(|other| *other == field)?;
         self.points[place].as_deref()
     }
 }

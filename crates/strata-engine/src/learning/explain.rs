@@ -72,18 +72,26 @@ pub struct CandidateExplanation {
     pub ends: f32,
 }
 
+/// Why a sentence with a secret is put aside.
+const HOLDS_A_SECRET: &str = "holds a password, a key or the number of a card (setting `learn.secrets`)";
+
 impl Learning {
     /// What would become of a message of the user, if it were said now in a session. Nothing is recorded or changed.
     pub async fn explain(&self, user: &UserId, session: &SessionId, text: &str) -> Result<TextExplanation> {
         let now = self.clock.now();
         let said = Said { turn: TurnId(self.ids.next()), name: None, text, at: now };
         let Some(reader) = &self.reader else {
-            return Ok(by_rules(&said));
+            return Ok(self.by_rules(&said));
         };
         let target = Target::new(user, session.clone());
         let mut sentences = Vec::new();
         for sentence in read_message(reader.as_ref(), text, "").await? {
             let statement = match statement(&sentence, &said) {
+                Some(statement) if self.withholds(&statement.content) => {
+                    let put_aside = Some(HOLDS_A_SECRET);
+                    sentences.push(SentenceExplanation { put_aside, ..explained(&sentence, None) });
+                    continue;
+                }
                 None => None,
                 Some(statement) => {
                     let heard = statement.content.clone();
@@ -106,6 +114,32 @@ impl Learning {
             sentences.push(explained(&sentence, statement));
         }
         Ok(TextExplanation { by: reader.model().to_owned(), sentences })
+    }
+
+    fn by_rules(&self, said: &Said<'_>) -> TextExplanation {
+        let sentence = |statement: crate::learn::Statement| {
+            let withheld = self.withholds(&statement.content);
+            let statement = StatementExplanation {
+                memory: statement.content,
+                kind: statement.kind,
+                confidence: statement.confidence,
+                effect: "adds",
+                about: None,
+                candidates: Vec::new(),
+            };
+            SentenceExplanation {
+                text: said.text.to_owned(),
+                worth: None,
+                voice: None,
+                voice_probability: None,
+                put_aside: withheld.then_some(HOLDS_A_SECRET),
+                statement: (!withheld).then_some(statement),
+            }
+        };
+        TextExplanation {
+            by: "rules".to_owned(),
+            sentences: rules::extract(said).into_iter().map(sentence).collect(),
+        }
     }
 }
 
@@ -146,27 +180,5 @@ fn effect(candidates: &[Memory], relations: &[PairReading], standing: Standing) 
         effect,
         about: place.map(|place| candidates[place].id),
         candidates: candidates.iter().zip(relations).map(candidate).collect(),
-    }
-}
-
-fn by_rules(said: &Said<'_>) -> TextExplanation {
-    let sentence = |statement: crate::learn::Statement| SentenceExplanation {
-        text: said.text.to_owned(),
-        worth: None,
-        voice: None,
-        voice_probability: None,
-        put_aside: None,
-        statement: Some(StatementExplanation {
-            memory: statement.content,
-            kind: statement.kind,
-            confidence: statement.confidence,
-            effect: "adds",
-            about: None,
-            candidates: Vec::new(),
-        }),
-    };
-    TextExplanation {
-        by: "rules".to_owned(),
-        sentences: rules::extract(said).into_iter().map(sentence).collect(),
     }
 }

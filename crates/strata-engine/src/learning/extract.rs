@@ -15,7 +15,7 @@ use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
 use crate::learn::questions::Context;
 use crate::learn::rules;
-use crate::learn::{LearnInto, Said, Statement, answer, questions};
+use crate::learn::{LearnInto, LearnSecrets, Said, Statement, answer, questions};
 use crate::prompt::strip_injected;
 use crate::recording::left_space;
 use strata_core::error::{Error, Result};
@@ -24,6 +24,7 @@ use strata_core::job::Job;
 use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Owner, Role, Turn};
+use strata_language::secrets::secrets;
 
 /// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
@@ -265,7 +266,9 @@ impl Learning {
             owner: batch.owner.clone(),
             apart: self.settings.into == LearnInto::Session || self.keeps_apart(user, &batch.owner),
         };
-        let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
+        let (secret, plain): (Vec<&Statement>, Vec<&Statement>) =
+            found.statements.iter().partition(|statement| self.withholds(&statement.content));
+        let dated = plain.into_iter().filter_map(|statement| dated(statement, batch, now)).collect();
         // A model that has just failed is not asked again.
         let without = found.model_failed.as_ref().map(|_| Self { model: None, ..self.clone() });
         let mut work = without.as_ref().unwrap_or(self).reconcile(user, &target, dated).await?;
@@ -273,6 +276,9 @@ impl Learning {
         work.details.insert("extracted_by".to_owned(), found.by.clone().into());
         if let Some(failure) = &found.model_failed {
             work.details.insert(MODEL_FAILED.to_owned(), failure.clone().into());
+        }
+        if !secret.is_empty() {
+            work.details.insert("secrets_skipped".to_owned(), secret.len().into());
         }
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
         let space = session_space("learn", &batch.session);
@@ -295,6 +301,11 @@ impl Learning {
             follow(JobKind::Summarise, after(now, self.jobs.delay()));
         }
         Ok(work)
+    }
+
+    /// Whether a statement is not learned, because it holds a secret. A memory is shown to models in all sessions.
+    pub(super) fn withholds(&self, content: &str) -> bool {
+        self.settings.secrets == LearnSecrets::Skip && !secrets(content).is_empty()
     }
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {

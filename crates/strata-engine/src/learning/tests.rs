@@ -10,4 +10,5 @@ mod models;
 mod reading;
 mod reconciling;
 mod ruling;
+mod secrets;
 mod state;

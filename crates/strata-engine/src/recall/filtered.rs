@@ -3,20 +3,19 @@
 //! The index in memory does not hold the metadata that clients attach. So the items are read once and the filter is
 //! applied before the ranking. Recall then finds the best of the accepted items, however few they are.
 
-use super::Recall;
 use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Recall;
 use super::request::RecallRequest;
 use crate::filter::{Filter, Subject};
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
-use strata_core::store::{Hit, Item, MemoryQuery, MemorySelect, Page};
+use strata_core::store::{Item, ItemRef, Keep, MemoryQuery, MemorySelect};
 
-/// The number of items in one read. Items may be as long as a turn may be, and only their ids are kept.
-const READ_AT_ONCE: u32 = 500;
-
-/// With a filter, this many hits of a store's own index, or recent turns, are searched for accepted ones.
-pub(super) const FILTER_SCAN_LIMIT: u32 = 10_000;
+/// The number of items in one read. Only their ids are kept. An item and its metadata may have a megabyte each (setting
+/// `max_turn_bytes`), so a read takes a few megabytes at most for usual items and 256 MiB for the largest.
+const READ_AT_ONCE: u32 = 128;
 
 impl Recall {
     /// The owner's items that the request's filter accepts; `None` if it accepts all.
@@ -28,11 +27,10 @@ impl Recall {
         let Some(filter) = request.filter.as_ref().filter(|filter| !filter.is_only(owner)) else {
             return Ok(None);
         };
-        let mut passed = HashSet::new();
         if !request.kinds.turns {
-            self.accepted_memories(owner, filter, &mut passed).await?;
-            return Ok(Some(passed));
+            return self.accepted_memories(owner, filter).await.map(Some);
         }
+        let mut passed = HashSet::new();
         let mut after = 0;
         loop {
             let items = self.store.feed(owner, after, READ_AT_ONCE).await?;
@@ -43,36 +41,27 @@ impl Recall {
         }
     }
 
-    /// Adds the memories that a filter accepts, read page by page.
-    async fn accepted_memories(
-        &self,
-        owner: &UserId,
-        filter: &Filter,
-        passed: &mut HashSet<ItemId>,
-    ) -> Result<()> {
-        let mut offset = 0;
-        loop {
-            let page = Page { offset, limit: READ_AT_ONCE };
-            let query = MemoryQuery { page, ..MemoryQuery::new(MemorySelect::All) };
-            let memories = self.store.memories(owner, &query).await?;
-            let accepted = memories.iter().filter(|memory| filter.matches(Subject::Memory(owner, memory)));
-            passed.extend(accepted.map(|memory| ItemId::Memory(memory.id)));
-            if memories.len() < READ_AT_ONCE as usize {
-                return Ok(());
+    /// The memories that a filter accepts. The store keeps none of them, because only their ids are wanted.
+    async fn accepted_memories(&self, owner: &UserId, filter: &Filter) -> Result<HashSet<ItemId>> {
+        let passed: Arc<Mutex<HashSet<ItemId>>> = Arc::default();
+        let (accepts, found) = (filter.keep(owner), Arc::clone(&passed));
+        let collect = Keep::new(move |item| {
+            if let ItemRef::Memory(memory) = item
+                && accepts.keeps(item)
+            {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.insert(ItemId::Memory(memory.id));
             }
-            offset += u64::from(READ_AT_ONCE);
-        }
+            false
+        });
+        let query = MemoryQuery { keep: Some(collect), ..MemoryQuery::new(MemorySelect::All) };
+        self.store.memories(owner, &query).await?;
+        let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(std::mem::take(&mut *passed))
     }
 }
 
 /// Whether a filter accepts an item.
 fn passes(filter: &Filter, owner: &UserId, item: &Item) -> bool {
     Subject::of(owner, item).is_some_and(|subject| filter.matches(subject))
-}
-
-/// Keeps the hits that the request's filter accepts.
-pub(super) fn retain_accepted(request: &RecallRequest, owner: &UserId, hits: &mut Vec<Hit>) {
-    if let Some(filter) = &request.filter {
-        hits.retain(|hit| passes(filter, owner, &hit.item));
-    }
 }

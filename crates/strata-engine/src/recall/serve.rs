@@ -7,13 +7,11 @@ use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
 use super::diversity::{mmr, with_recency};
 use super::exclusions::ExclusionReason;
-use super::filtered::FILTER_SCAN_LIMIT;
 use super::rank::mean_vector;
 use super::request::{Order, RecallPlan, RecallRequest, Recalled, RecalledItem};
 use super::summaries::keep_one_of_covered;
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
-use crate::filter::Subject;
 use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
@@ -151,12 +149,9 @@ impl Recall {
     ) -> Result<()> {
         let session = request.session.clone();
         let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
-        let limit = request.filter.as_ref().map_or(looked_through, |_| FILTER_SCAN_LIMIT);
-        let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };
+        let keep = request.filter.as_ref().map(|filter| filter.keep(user));
+        let recent = TurnQuery::Recent { session, as_of: request.as_of, keep, limit: looked_through };
         let mut turns = self.store.turns(user, &recent).await?;
-        if let Some(filter) = &request.filter {
-            turns.retain(|turn| filter.matches(Subject::Turn(user, turn)));
-        }
         let is_shown = |turn: &Turn| {
             request.shown.items.contains(&ItemId::Turn(turn.id))
                 || request.shown.texts.contains(&TextFingerprint::new(&turn.content))

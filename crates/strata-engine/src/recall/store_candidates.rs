@@ -10,7 +10,6 @@ use super::Recall;
 use super::calibration::{QuestionShape, by_coverage};
 use super::candidates::{Candidate, CandidateSet, CandidateSource};
 use super::exclusions::exclude_hits;
-use super::filtered::{FILTER_SCAN_LIMIT, retain_accepted};
 use super::rank::SESSION_WEIGHT;
 use super::request::{Order, RecallPlan, RecallRequest};
 use crate::index::{TermHash, is_latin, question_terms};
@@ -128,9 +127,6 @@ fn prefer(mut found: CandidateSet, in_session: CandidateSet, pool: usize) -> Can
     found
 }
 
-/// How many times as many hits are read if a filter has accepted too few.
-const SCAN_GROWTH: u32 = 8;
-
 /// The terms of a question, to be found in the texts of hits.
 pub(super) struct AskedTerms {
     terms: HashSet<TermHash>,
@@ -203,7 +199,8 @@ impl Recall {
         let wanted = query.limit as usize;
         let mut hits: Vec<FoundHit> = Vec::new();
         for (place, owner) in owners.iter().enumerate() {
-            let found = self.accepted_hits(owner, query.clone(), request).await?;
+            let keep = request.filter.as_ref().map(|filter| filter.keep(owner));
+            let found = self.store.search(owner, &TextQuery { keep, ..query.clone() }).await?;
             hits.extend(found.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
         }
         if hits.iter().any(|found| !found.own) {
@@ -215,26 +212,6 @@ impl Recall {
         hits.truncate(wanted);
         Ok(hits)
     }
-
-    /// The hits of a search that the request's filter accepts. More hits are read only while too few are accepted.
-    async fn accepted_hits(
-        &self,
-        owner: &UserId,
-        mut query: TextQuery,
-        request: &RecallRequest,
-    ) -> Result<Vec<Hit>> {
-        let wanted = query.limit as usize;
-        let most = query.limit.max(FILTER_SCAN_LIMIT);
-        loop {
-            let mut found = self.store.search(owner, &query).await?;
-            let is_all = (found.len() as u64) < u64::from(query.limit) || query.limit >= most;
-            retain_accepted(request, owner, &mut found);
-            if request.filter.is_none() || is_all || found.len() >= wanted {
-                return Ok(found);
-            }
-            query.limit = query.limit.saturating_mul(SCAN_GROWTH).min(most);
-        }
-    }
 }
 
 fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit: usize) -> TextQuery {
@@ -244,6 +221,7 @@ fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit:
         session: request.session.clone().filter(|_| scope == Scope::Session),
         kinds: request.kinds,
         as_of: request.as_of,
+        keep: None,
         limit: limit as u32,
     }
 }

@@ -2,12 +2,12 @@
 //! statistics.
 
 use super::Summaries;
-use crate::learn::structured::{Field, Structured};
+use crate::learn::structured::{Point, Structured};
 use crate::learn::window::{WindowContext, gap};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
-use strata_core::store::{Page, SummaryQuery};
-use strata_core::summary::{Summary, SummaryStats, SummaryStatus};
+use strata_core::store::{Page, PartQuery, SummaryQuery};
+use strata_core::summary::{Summary, SummaryPart, SummaryStats, SummaryStatus};
 use strata_language::text::fold;
 
 /// The most turns of a gap. A summary is made every few rounds, so that only a session without one has more.
@@ -16,12 +16,13 @@ const MAX_GAP: u64 = 512;
 /// The most summaries of a session that are counted.
 const MAX_COUNTED: u32 = 1_000;
 
-/// The number of sessions in one read.
-const SESSIONS: u32 = 500;
+/// The fewest and the most summaries in one read. A summary has at most a few kilobytes of points.
+const READ_AT_ONCE: (usize, usize) = (50, 500);
 
-/// How much larger the next page is, and the largest.
-const PAGE_GROWTH: u32 = 4;
-const MAX_SESSIONS: u32 = 10_000;
+/// For each point that is wanted, at most this many summaries are read, and at least [`LEAST_READ`] in all: sessions may all
+/// have the same point, and it is listed once.
+const READ_PER_POINT: usize = 20;
+const LEAST_READ: usize = 1_000;
 
 /// The versions of a session's summaries, and statistics about them.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,55 +100,51 @@ impl Summaries {
         Ok(SummaryReport { versions: summaries.iter().take(limit as usize).map(version).collect(), stats })
     }
 
-    /// One field of the current summaries of a session, or of all of a user's sessions: for instance all open todos.
+    /// One part of the current summaries of a session, or of all of a user's sessions: for instance all open todos.
     /// The session with the last write comes first. A point that several sessions share is listed once. At most `most`
-    /// points are returned; no more sessions are read than that needs.
+    /// points are returned; twenty summaries are read for each of them, and a thousand in all, at the most.
     pub async fn structured(
         &self,
         user: &UserId,
         session: Option<&SessionId>,
-        field: Field,
+        part: SummaryPart,
         most: usize,
     ) -> Result<Vec<StructuredPoint>> {
+        let mut points: Vec<StructuredPoint> = Vec::new();
         if let Some(session) = session {
             self.sessions.get(user, session).await?;
-            let mut points = self.points(user, session, field).await?;
+            let summary = self.latest(user, session, SummaryStatus::Completed).await?;
+            points.extend(summary.iter().flat_map(|summary| points_of(summary, part)));
             points.truncate(most);
             return Ok(points);
         }
-        let mut points: Vec<StructuredPoint> = Vec::new();
         let mut seen = std::collections::HashSet::new();
-        let (mut offset, mut limit) = (0, SESSIONS);
-        loop {
-            let sessions = self.store.sessions(user, Page { offset, limit }).await?;
-            for session in &sessions {
-                let found = self.points(user, &session.id, field).await?;
-                points.extend(found.into_iter().filter(|point| seen.insert(fold(&point.text))));
-                if points.len() >= most {
-                    points.truncate(most);
-                    return Ok(points);
-                }
+        let most_read = most.saturating_mul(READ_PER_POINT).max(LEAST_READ) as u64;
+        let mut offset = 0;
+        while points.len() < most && offset < most_read {
+            let limit = (most - points.len()).clamp(READ_AT_ONCE.0, READ_AT_ONCE.1) as u32;
+            let page = Page { offset, limit };
+            let summaries = self.store.summaries_with(user, &PartQuery { part, page }).await?;
+            if summaries.is_empty() {
+                break;
             }
-            if sessions.len() < limit as usize {
-                return Ok(points);
-            }
+            let found = summaries.iter().flat_map(|summary| points_of(summary, part));
+            points.extend(found.filter(|point| seen.insert(fold(&point.text))));
             offset += u64::from(limit);
-            // The store sorts all sessions for each page.
-            limit = limit.saturating_mul(PAGE_GROWTH).min(MAX_SESSIONS);
         }
+        points.truncate(most);
+        Ok(points)
     }
+}
 
-    async fn points(&self, user: &UserId, session: &SessionId, field: Field) -> Result<Vec<StructuredPoint>> {
-        let Some(summary) = self.latest(user, session, SummaryStatus::Completed).await? else {
-            return Ok(Vec::new());
-        };
-        let structured = summary.structured.as_ref().map(Structured::of_row).unwrap_or_default();
-        let points = structured.field(field).iter().map(|point| StructuredPoint {
-            session: session.clone(),
-            summary: summary.id,
-            text: point.text.clone(),
-            seq: point.seq,
-        });
-        Ok(points.collect())
-    }
+/// The points of a summary's part.
+fn points_of(summary: &Summary, part: SummaryPart) -> Vec<StructuredPoint> {
+    let structured = summary.structured.as_ref().map(Structured::of_row).unwrap_or_default();
+    let point = |point: &Point| StructuredPoint {
+        session: summary.session.clone(),
+        summary: summary.id,
+        text: point.text.clone(),
+        seq: point.seq,
+    };
+    structured.field(part).iter().map(point).collect()
 }

@@ -7,11 +7,11 @@ use serde_json::json;
 use super::fixture::*;
 use super::*;
 use crate::Engine;
-use crate::learn::structured::Field;
 use crate::learn::window::WindowSettings;
 use strata_core::job::JobStatus;
 use strata_core::store::JobQuery;
 use strata_core::store::conformance::fixture::{ann, session};
+use strata_core::summary::SummaryPart;
 use strata_core::turn::NewMessage;
 use strata_core::turn::{Hidden, HiddenReason, Role};
 
@@ -327,7 +327,7 @@ async fn chinese_is_summarised_in_chinese() {
     model.says(&said.to_string());
     summarise(&engine).await;
     assert_eq!(rows(&engine, "window").await[0].text, "用户住在杭州。");
-    let points = engine.summaries.structured(&ann(), None, Field::Todos, usize::MAX).await.unwrap();
+    let points = engine.summaries.structured(&ann(), None, SummaryPart::Todos, usize::MAX).await.unwrap();
     assert_eq!((points[0].text.as_str(), points[0].seq), ("订机票", Some(5)));
 }
 
@@ -344,21 +344,33 @@ async fn structured_points_can_be_queried() {
     model.says(&json!({"summary": "y", "facts": [], "todos": ["Book a flight"]}).to_string());
     summarise(&engine).await;
     assert!(model.take_asked()[1].contains(r#"{"open_todos":["Book a flight","Buy milk"]}"#));
-    let todos =
-        engine.summaries.structured(&ann(), Some(&session("s")), Field::Todos, usize::MAX).await.unwrap();
+    let todos = engine
+        .summaries
+        .structured(&ann(), Some(&session("s")), SummaryPart::Todos, usize::MAX)
+        .await
+        .unwrap();
     assert_eq!(
         todos.iter().map(|todo| (todo.text.as_str(), todo.seq)).collect::<Vec<_>>(),
         [("Book a flight", Some(5))]
     );
     assert_eq!(
-        engine.summaries.structured(&ann(), None, Field::Facts, usize::MAX).await.unwrap()[0].text,
+        engine.summaries.structured(&ann(), None, SummaryPart::Facts, usize::MAX).await.unwrap()[0].text,
         "Ann lives in Porto"
     );
     assert!(
-        engine.summaries.structured(&ann(), None, Field::Decisions, usize::MAX).await.unwrap().is_empty()
+        engine
+            .summaries
+            .structured(&ann(), None, SummaryPart::Decisions, usize::MAX)
+            .await
+            .unwrap()
+            .is_empty()
     );
     assert!(
-        engine.summaries.structured(&ann(), Some(&session("none")), Field::Facts, usize::MAX).await.is_err()
+        engine
+            .summaries
+            .structured(&ann(), Some(&session("none")), SummaryPart::Facts, usize::MAX)
+            .await
+            .is_err()
     );
 }
 

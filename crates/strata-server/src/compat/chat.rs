@@ -162,6 +162,12 @@ impl Forwarded {
         })
     }
 
+    /// The pieces as one text. `body` is the client's.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn bytes(&self, body: &[u8]) -> Vec<u8> {
+        self.pieces.iter().flat_map(|piece| piece.bytes(body).to_vec()).collect()
+    }
+
     /// The pieces as a body. `body` is the client's.
     pub(crate) fn into_body(self, body: &Bytes) -> Body {
         let pieces = self.pieces.into_iter().map(|piece| match piece {
@@ -293,9 +299,7 @@ impl ChatBody<'_> {
         blocks: &[(usize, String)],
         is_gone: impl Fn(usize) -> bool,
     ) -> String {
-        let forwarded = self.forwarded(blocks, is_gone);
-        let text = self.object.text().as_bytes();
-        let bytes: Vec<u8> = forwarded.pieces.iter().flat_map(|piece| piece.bytes(text).to_vec()).collect();
+        let bytes = self.forwarded(blocks, is_gone).bytes(self.object.text().as_bytes());
         String::from_utf8(bytes).unwrap()
     }
 }

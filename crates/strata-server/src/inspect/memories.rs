@@ -228,6 +228,7 @@ async fn searched(
         session: None,
         kinds: ItemKinds::MEMORIES,
         as_of: None,
+        keep: None,
         limit: PER_PAGE * 3,
     };
     let hits = app.engine().store().search(user, &query).await?;

@@ -386,7 +386,7 @@ async fn prompt(
 
 /// The user's last message in the session; empty if there is none.
 async fn last_question(app: &App, user: &UserId, session: &SessionId) -> Result<String, ApiError> {
-    let recent = TurnQuery::Recent { session: Some(session.clone()), as_of: None, limit: 8 };
+    let recent = TurnQuery::recent(Some(session.clone()), 8);
     let turns = app.engine().store().turns(user, &recent).await?;
     let said = turns.into_iter().find(|turn| turn.role == Role::User && !turn.content.trim().is_empty());
     Ok(said.map(|turn| turn.content.chars().take(2_000).collect()).unwrap_or_default())

@@ -12,8 +12,9 @@ use strata_core::Error;
 
 use crate::error::ApiError;
 
-/// The fields that hold nothing of what was said. `message` is a fixed sentence, `note` too.
-const PLAIN: [&str; 28] = [
+/// The fields that hold nothing of what was said. `message` is a fixed sentence, `note` too. Kinds, scopes and times are not
+/// among them: they tell about memories that the key has not written.
+const PLAIN: [&str; 22] = [
     "results",
     "id",
     "event",
@@ -34,14 +35,8 @@ const PLAIN: [&str; 28] = [
     "compacted",
     "replayed",
     "status",
-    "created_at",
-    "updated_at",
     "session_id",
     "user_id",
-    "kind",
-    "attempts",
-    "scope",
-    "valid_from",
 ];
 
 /// The text of a memory. It is empty, because clients expect the field.
@@ -90,7 +85,9 @@ mod tests {
     #[test]
     fn only_listed_fields_stay() {
         let mut answer = json!({
-            "results": [{"id": "1", "memory": "likes tea", "event": "UPDATE", "previous_memory": "likes milk"}],
+            "results": [{"id": "1", "memory": "likes tea", "event": "UPDATE", "previous_memory": "likes milk",
+                "kind": "preference", "scope": "user", "valid_from": "2026-03-01T10:00:00Z",
+                "created_at": "2026-03-01T10:00:00Z", "updated_at": "2026-03-01T10:00:00Z"}],
             "context": {"facts": ["a"], "session_id": "s"},
             "removed": {"memories": 2, "note": "fixed"},
             "future": "unknown",

@@ -266,6 +266,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         session: bound_to(caller, &arguments.user_id, [&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id.map(checked_agent).transpose()?,
         kind: arguments.kind.as_deref().map(str::parse).transpose()?,
+        keep: None,
         page: Page { offset, limit },
     };
     let memories = app.engine().memories.filtered(&user, &query, &filter).await?;
@@ -350,7 +351,7 @@ async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let too_many = context.recent_history.len().saturating_sub(turns);
     context.recent_history.drain(..too_many);
     let mut told = answer(context)?;
-    let recent = TurnQuery::Recent { session: Some(session), as_of: None, limit: turns as u32 };
+    let recent = TurnQuery::recent(Some(session), turns as u32);
     let said = app.engine().store().turns(&user, &recent).await?;
     for entry in told["recent_history"].as_array_mut().into_iter().flatten() {
         add_speaker(entry, &said);

@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::compat::chat::reply::failure;
 use crate::compat::chat::{ChatApi, ChatBody};
 use crate::error::ApiError;
-use crate::extract::read_body_in_time;
+use crate::extract::{begun, read_body_in_time};
 use crate::identity::Caller;
 use crate::telemetry::set_request_id;
 use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream};
@@ -34,9 +34,6 @@ use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream};
 /// window of any model holds. Older messages were recorded when they were the last ones.
 const MAX_HEARD_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a body of unknown length counts until it is read.
-const UNDECLARED_BYTES: usize = 256 * 1024;
-
 /// Serves a chat in one of the APIs.
 pub(crate) async fn chat(
     app: &App,
@@ -44,10 +41,12 @@ pub(crate) async fn chat(
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    let uses = MemoryUse::of(&parts.headers, &caller)?;
+    let uses = MemoryUse::of(request.headers(), &caller)?;
     let settings = app.settings();
-    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX).max(UNDECLARED_BYTES);
+    let request = begun(request, settings.proxy.max_body_bytes, settings.body_timeout).await?;
+    let (parts, body) = request.into_parts();
+    // A body of unknown length counts with what was read of it, until it is read.
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let _room = room(app, declared).await?;
     let bytes = {
         let limit = (settings.proxy.max_body_bytes, "proxy.max_body_bytes");

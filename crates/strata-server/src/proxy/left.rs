@@ -66,7 +66,7 @@ async fn record_file(engine: &Engine, file: &Path) -> strata_core::Result<()> {
 
 /// Whether a reply is among the last turns of its session: the process may have died after recording it.
 async fn is_recorded(engine: &Engine, kept: &SpilledExchange) -> strata_core::Result<bool> {
-    let recent = TurnQuery::Recent { session: Some(kept.session.clone()), as_of: None, limit: LOOKED_BACK };
+    let recent = TurnQuery::recent(Some(kept.session.clone()), LOOKED_BACK);
     let turns = engine.store().turns(&kept.user, &recent).await?;
     let reply = &kept.reply().content;
     Ok(!reply.is_empty() && turns.iter().any(|turn| turn.role == Role::Assistant && turn.content == *reply))

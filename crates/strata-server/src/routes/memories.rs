@@ -76,6 +76,7 @@ async fn list_memories(
         session: params.run_id.map(SessionId::new).transpose()?,
         agent: params.agent_id.map(checked_agent).transpose()?,
         kind: params.kind.as_deref().map(str::parse).transpose()?,
+        keep: None,
         page: page(&params.limit, &params.offset)?,
     };
     let memories = match filter {

@@ -10,7 +10,7 @@ use super::paths::decoded;
 const LEAST_SECRET: usize = 12;
 
 /// Removes the headers that hold a key of Strata's. Of cookies, only those that hold one are removed.
-pub(super) fn remove_keys(headers: &mut HeaderMap) {
+pub(crate) fn remove_keys(headers: &mut HeaderMap) {
     let names: Vec<HeaderName> = headers
         .iter()
         .filter(|(_, value)| holds_key(value.as_bytes()))
@@ -37,7 +37,7 @@ fn other_cookies(name: &HeaderName, value: &HeaderValue) -> Option<HeaderValue> 
 }
 
 /// A query without the parameters that hold a key of Strata's.
-pub(super) fn without_keys(query: &str) -> String {
+pub(crate) fn without_keys(query: &str) -> String {
     let pairs: Vec<&str> = query.split('&').filter(|pair| !holds_key(pair.as_bytes())).collect();
     pairs.join("&")
 }

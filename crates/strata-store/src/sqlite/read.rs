@@ -6,8 +6,8 @@ use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    DAY_MICROS, Growth, Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery,
-    TurnQuery,
+    DAY_MICROS, Growth, Head, ItemRef, JobQuery, Keep, KeyQuery, MOST_TESTED, MemoryQuery, MemorySelect,
+    MetricQuery, Page, PartQuery, SummaryQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Session, SessionId, Turn, TurnId, UserId};
@@ -111,8 +111,8 @@ pub(crate) fn turns(conn: &Connection, user: &UserId, query: &TurnQuery) -> Outc
             first_readable(conn, &sql, params![user_id, session.as_str(), after], *limit, row::turn)
         }
         TurnQuery::Ids(ids) => turns_by_id(conn, user_id, ids),
-        TurnQuery::Recent { session, as_of, limit } => {
-            recent_turns(conn, user_id, session.as_ref(), *as_of, *limit)
+        TurnQuery::Recent { session, as_of, keep, limit } => {
+            recent_turns(conn, user_id, (session.as_ref(), *as_of), keep.as_ref(), *limit)
         }
     }
 }
@@ -132,8 +132,8 @@ fn turns_by_id(conn: &Connection, user_id: i64, ids: &[TurnId]) -> Outcome<Vec<T
 fn recent_turns(
     conn: &Connection,
     user_id: i64,
-    session: Option<&SessionId>,
-    as_of: Option<Timestamp>,
+    (session, as_of): (Option<&SessionId>, Option<Timestamp>),
+    keep: Option<&Keep>,
     limit: u32,
 ) -> Outcome<Vec<Turn>> {
     // The index over time also holds the session. The order by `seq` does not help, because a session's turns may come from
@@ -146,19 +146,30 @@ fn recent_turns(
         row::TURN
     );
     let as_of = as_of.map_or(i64::MAX, micros);
-    readable(conn, &sql, params![user_id, as_of, session.map(SessionId::as_str), limit], row::turn)
+    let read = if keep.is_some() { MOST_TESTED } else { limit };
+    let mut select = conn.prepare_cached(&sql)?;
+    let mut rows = select.query(params![user_id, as_of, session.map(SessionId::as_str), read])?;
+    let mut turns = Vec::new();
+    while turns.len() < limit as usize
+        && let Some(row) = rows.next()?
+    {
+        let turn = pass_over(row::turn(row))?;
+        turns.extend(turn.filter(|turn| Keep::is_kept(keep, ItemRef::Turn(turn))));
+    }
+    Ok(turns)
 }
 
 pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
     let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
-    let MemoryQuery { select, session, agent, kind, page } = query;
+    let MemoryQuery { select, session, agent, kind, keep, page } = query;
     // Offset and limit apply after all other criteria, and some of these are checked here and not by SQL.
     let mut skip = page.offset;
     let mut found = Vec::new();
     let mut take = |memory: Memory| {
         let wanted = session.as_ref().is_none_or(|session| memory.session.as_ref() == Some(session))
             && agent.as_ref().is_none_or(|agent| memory.agent.as_ref() == Some(agent))
-            && kind.is_none_or(|kind| memory.kind == kind);
+            && kind.is_none_or(|kind| memory.kind == kind)
+            && Keep::is_kept(keep.as_ref(), ItemRef::Memory(&memory));
         if wanted && skip > 0 {
             skip -= 1;
         } else if wanted && found.len() < page.limit as usize {
@@ -241,6 +252,24 @@ pub(crate) fn summaries(conn: &Connection, user: &UserId, query: &SummaryQuery) 
     let strategy = query.strategy.map(|strategy| strategy.as_str());
     let status = query.status.map(|status| status.as_str());
     let params = params![user_id, query.session.as_str(), strategy, status, query.limit];
+    readable(conn, &sql, params, row::summary)
+}
+
+/// The index holds the parts of each session's current summary, so no other session is read.
+pub(crate) fn summaries_with(conn: &Connection, user: &UserId, query: &PartQuery) -> Outcome<Vec<Summary>> {
+    let user_id = user_or_nobody(conn, user)?;
+    let sql = format!(
+        "SELECT {} FROM (
+             SELECT id, name, updated_at FROM sessions INDEXED BY sessions_with_parts
+             WHERE user_id = ?1 AND parts > 0 AND parts & ?2 ORDER BY updated_at DESC, name LIMIT ?3 OFFSET ?4) s
+         CROSS JOIN summaries m ON m.row = (
+             SELECT c.row FROM summaries c
+             WHERE c.session_id = s.id AND c.strategy = 'window' AND c.status = 'completed'
+             ORDER BY c.end_seq DESC, c.created_at DESC, c.id DESC LIMIT 1)
+         ORDER BY s.updated_at DESC, s.name",
+        row::SUMMARY
+    );
+    let params = params![user_id, query.part.bit(), query.page.limit, bound(query.page.offset)];
     readable(conn, &sql, params, row::summary)
 }
 

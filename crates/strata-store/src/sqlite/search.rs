@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use strata_core::store::{Hit, Item, TextMatch, TextQuery};
+use strata_core::store::{Hit, Item, ItemRef, Keep, MOST_TESTED, TextMatch, TextQuery};
 use strata_core::{Memory, UserId};
 use strata_language::text;
 use strata_language::text::SimilarWords;
@@ -117,6 +117,7 @@ impl Visible<'_> {
         let limit = self.query.limit as usize;
         let better = |a: &(Key, f32), b: &(Key, f32)| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0));
         let mut hits: Vec<Hit> = Vec::new();
+        let mut tested = 0;
         let mut rest = candidates.as_mut_slice();
         // Only as many candidates are sorted as are needed; usually the first part is enough.
         while !rest.is_empty() {
@@ -131,7 +132,12 @@ impl Visible<'_> {
                 if hits.len() >= limit.saturating_add(if is_tie { TIES } else { 0 }) {
                     return Ok(newest_first(hits, limit));
                 }
-                if let Some(item) = self.item(key.kind(), key.row())? {
+                let Some(item) = self.item(key.kind(), key.row())? else { continue };
+                tested += 1;
+                if self.query.keep.is_some() && tested > MOST_TESTED {
+                    return Ok(newest_first(hits, limit));
+                }
+                if self.keeps(&item) {
                     hits.push(Hit { item, score: *score });
                 }
             }
@@ -179,6 +185,11 @@ impl Visible<'_> {
         }
     }
 
+    /// Whether an item passes the query's own test.
+    fn keeps(&self, item: &Item) -> bool {
+        item.tested().is_some_and(|item: ItemRef<'_>| Keep::is_kept(self.query.keep.as_ref(), item))
+    }
+
     fn shows(&self, memory: &Memory) -> bool {
         let believed = match self.query.as_of {
             Some(moment) => memory.believed_at(moment),
@@ -223,11 +234,13 @@ impl Visible<'_> {
         });
         let limit = self.query.limit as usize;
         let mut hits = Vec::new();
-        for Resembling { score, kind, row, .. } in found {
+        // A test sees no more items than the contract says; there are seldom as many.
+        for Resembling { score, kind, row, .. } in found.into_iter().take(MOST_TESTED as usize) {
             if hits.len() == limit {
                 break;
             }
-            hits.extend(self.item(kind, row)?.map(|item| Hit { item, score }));
+            let item = self.item(kind, row)?.filter(|item| self.keeps(item));
+            hits.extend(item.map(|item| Hit { item, score }));
         }
         Ok(newest_first(hits, limit))
     }

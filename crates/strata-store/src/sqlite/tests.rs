@@ -34,6 +34,7 @@ fn question(text: &str) -> TextQuery {
         session: None,
         kinds: ItemKinds::ALL,
         as_of: None,
+        keep: None,
         limit: 10,
     }
 }

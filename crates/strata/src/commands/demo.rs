@@ -184,7 +184,7 @@ async fn record(engine: &Engine, user: &UserId, lines: &[Line]) -> Outcome {
 }
 
 async fn ask_all(engine: &Engine, user: &UserId) -> Outcome<Vec<Answer>> {
-    let recent = TurnQuery::Recent { session: None, as_of: None, limit: u32::MAX };
+    let recent = TurnQuery::recent(None, u32::MAX);
     let turns = engine.store().turns(user, &recent).await?;
     let raw: u64 = turns.iter().map(|turn| u64::from(turn.token_count)).sum();
     let mut answers = Vec::new();

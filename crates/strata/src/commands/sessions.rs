@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
+use strata_core::summary::SummaryPart;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Role, Session, SessionId, Turn, UserId};
 use strata_engine::Engine;
-use strata_engine::learn::structured::Field;
 use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
 use strata_server::wire::{
     NotesResponse, PointsResponse, RemovedResponse, SessionResponse, SessionsResponse, SummariesResponse,
@@ -69,7 +69,7 @@ enum Action {
     Points {
         /// The part: `facts`, `preferences`, `decisions`, `todos` or `entities`
         #[arg(value_name = "PART")]
-        part: Field,
+        part: SummaryPart,
         /// Only points of this session
         #[arg(long, value_name = "NAME")]
         session: Option<SessionId>,
@@ -201,7 +201,7 @@ fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) ->
     Ok(())
 }
 
-fn list_points(part: Field, points: Vec<StructuredPoint>, json: bool, output: &mut Output) -> Outcome {
+fn list_points(part: SummaryPart, points: Vec<StructuredPoint>, json: bool, output: &mut Output) -> Outcome {
     if json {
         output.json(&points.iter().collect::<PointsResponse>())?;
     } else if points.is_empty() {

@@ -6,8 +6,8 @@
 
 use strata_core::scope::RecallScope;
 use strata_engine::EmbedItems;
-use strata_engine::learn::LearnInto;
 use strata_engine::learn::summarising::SummaryPrompt;
+use strata_engine::learn::{LearnInto, LearnSecrets};
 use strata_engine::prompt::History;
 use strata_engine::recall::MAX_LIMIT;
 use strata_models::Tokenizer;
@@ -287,6 +287,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "how long a model may take for one answer with all retries, in seconds"),
         entry("learn.into", |c| choice(&mut c.engine.learn.into, [("user", LearnInto::User), ("session", LearnInto::Session)]),
             "whether learned memories belong to the user or to one session"),
+        entry("learn.secrets", |c| choice(&mut c.engine.learn.secrets, [("skip", LearnSecrets::Skip), ("keep", LearnSecrets::Keep)]),
+            "whether statements with a password, a key or a card number are left out or learned"),
         entry("learn.batch_turns", |c| number(&mut c.engine.learn.batch_turns, 1..=1_000),
             "maximum number of turns that one job reads"),
         entry("learn.model_batch", |c| number(&mut c.engine.learn.model_batch, 1..=1_000),

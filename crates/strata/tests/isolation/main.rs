@@ -103,6 +103,19 @@ fn every_route_wants_a_key_with_its_scopes() {
     }
 }
 
+/// Fields that tell something about a stored memory besides its text.
+const STORED_FIELDS: [&str; 9] = [
+    "\"kind\":",
+    "\"scope\":",
+    "\"confidence\":",
+    "\"metadata\":",
+    "\"valid_from\":",
+    "\"valid_to\":",
+    "\"created_at\":",
+    "\"updated_at\":",
+    "\"source\":",
+];
+
 /// Every call with the user's own ids and names, with keys that may write but not read.
 #[test]
 fn a_key_without_read_never_sees_what_is_stored() {
@@ -120,6 +133,12 @@ fn a_key_without_read_never_sees_what_is_stored() {
                 let answer = world.send(&key, &call);
                 let what = format!("{call:?} with `{scopes}` answered {} {}", answer.status, answer.text());
                 assert!(!answer.text().contains(MARKER), "what is stored is shown: {what}");
+                for field in STORED_FIELDS.iter().filter(|_| call.method != "GET") {
+                    assert!(
+                        answer.status >= 300 || !answer.text().contains(*field),
+                        "{field} is shown: {what}"
+                    );
+                }
                 assert!(answer.status < 500, "{what}");
                 assert!(!is_reading || answer.status >= 400, "a route that reads answers: {what}");
                 answered += usize::from(answer.status < 300);

@@ -37,6 +37,20 @@ pub(crate) fn rounds(usual: u64) -> u64 {
     rounds.map_or(usual, |rounds| rounds.to_string_lossy().parse().expect("a number of rounds"))
 }
 
+/// The seed of a test that repeats itself: the test's own, or another one for each `STRATA_TEST_SEED`.
+pub(crate) fn seed(own: u64) -> u64 {
+    let given = std::env::var_os("STRATA_TEST_SEED");
+    own ^ given.map_or(0, |seed| seed.to_string_lossy().parse().expect("a number as a seed")) << 16
+}
+
+/// Counts a process that is killed, for `cargo xtask torture`: one byte in the file `STRATA_TEST_KILLS`.
+fn note_kill() {
+    if let Some(file) = std::env::var_os("STRATA_TEST_KILLS") {
+        let mut file = File::options().create(true).append(true).open(file).expect("the file of kills opens");
+        std::io::Write::write_all(&mut file, b"k").expect("a kill is counted");
+    }
+}
+
 /// The binary of this build, without the settings of the machine.
 pub(crate) fn strata() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
@@ -188,6 +202,7 @@ impl Server {
 
     /// Kills the process with SIGKILL, and waits until it has ended.
     pub(crate) fn kill(mut self) {
+        note_kill();
         self.child.kill().expect("the server was still running");
         self.child.wait().expect("the server ends");
     }

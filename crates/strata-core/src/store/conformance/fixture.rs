@@ -271,6 +271,7 @@ pub fn words(text: &str) -> TextQuery {
         session: None,
         kinds: ItemKinds::ALL,
         as_of: None,
+        keep: None,
         limit: 100,
     }
 }

@@ -57,9 +57,9 @@ async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
     see("sessions", store.sessions(user, Page::first(9)).await.unwrap().len());
     see("range", all_turns(store, user, "s").await.len());
     see("ids", store.turns(user, &TurnQuery::Ids(vec![anns.turn])).await.unwrap().len());
-    let recent = TurnQuery::Recent { session: None, as_of: None, limit: 9 };
+    let recent = TurnQuery::recent(None, 9);
     see("recent", store.turns(user, &recent).await.unwrap().len());
-    let recent = TurnQuery::Recent { session: Some(session("s")), as_of: None, limit: 9 };
+    let recent = TurnQuery::recent(Some(session("s")), 9);
     see("recent of session", store.turns(user, &recent).await.unwrap().len());
     for select in [
         MemorySelect::All,

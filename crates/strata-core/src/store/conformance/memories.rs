@@ -6,7 +6,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId, SummaryId, TurnId};
 use crate::memory::{Memory, MemoryKind, MemoryNotes, TodoState};
-use crate::store::{Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, Page, Store};
+use crate::store::{Change, ChangeSet, Expectation, ItemRef, Keep, MemoryQuery, MemorySelect, Page, Store};
 use crate::turn::{Hidden, HiddenReason, Metadata};
 use crate::vector::{ItemVector, Vector};
 
@@ -144,6 +144,21 @@ pub async fn pages_through_memories(store: &dyn Store) {
     let page = Page { offset: 1, limit: 2 };
     let query = MemoryQuery { page, session: Some(session("s")), ..MemoryQuery::new(MemorySelect::All) };
     assert_eq!(store.memories(&ann(), &query).await.unwrap().len(), 2);
+}
+
+/// Only memories that pass a query's test are returned, and pages are cut from them.
+pub async fn keeps_memories_that_pass_the_test(store: &dyn Store) {
+    for number in 0..6 {
+        add(store, &ann(), learned(&number.to_string(), number)).await;
+    }
+    let is_even = |item: ItemRef<'_>| match item {
+        ItemRef::Memory(memory) => memory.content.parse::<u32>().unwrap_or(1) % 2 == 0,
+        ItemRef::Turn(_) => false,
+    };
+    let query = MemoryQuery { keep: Some(Keep::new(is_even)), ..MemoryQuery::new(MemorySelect::All) };
+    assert_eq!(contents(&store.memories(&ann(), &query).await.unwrap()), ["4", "2", "0"]);
+    let query = MemoryQuery { page: Page { offset: 1, limit: 1 }, ..query };
+    assert_eq!(contents(&store.memories(&ann(), &query).await.unwrap()), ["2"]);
 }
 
 /// A revised memory has its new statement under its old id and no sources. The old statement stays as a closed memory

@@ -3,7 +3,7 @@
 use super::fixture::*;
 use crate::id::MemoryId;
 use crate::memory::Memory;
-use crate::store::{Change, Forget, ItemKinds, Store, TextQuery};
+use crate::store::{Change, Forget, ItemKinds, ItemRef, Keep, Store, TextQuery};
 use crate::turn::{Hidden, HiddenReason, NewTurn};
 
 /// Words finds items that share at least one term, turns and memories alike, with positive scores, best first.
@@ -258,6 +258,21 @@ pub async fn restricts_to_kinds(store: &dyn Store) {
             let query = TextQuery { kinds: ItemKinds { turns, memories, summaries: false }, ..query.clone() };
             assert_eq!(found_sorted(store, &ann(), &query).await, expected);
         }
+    }
+}
+
+/// Items that fail a query's test are left out, and the limit counts those that remain.
+pub async fn keeps_items_that_pass_the_test(store: &dyn Store) {
+    append(store, &ann(), "s", &["tea tea tea said", "tea tea with a word more"]).await;
+    add(store, &ann(), memory("tea known in other words than that")).await;
+    let is_memory = |item: ItemRef<'_>| matches!(item, ItemRef::Memory(_));
+    let is_long = |item: ItemRef<'_>| matches!(item, ItemRef::Turn(turn) if turn.content.contains("more"));
+    for query in [words("tea"), similar("tea", 0.9)] {
+        let keep = Some(Keep::new(is_memory));
+        let kept = TextQuery { keep, limit: 1, ..query.clone() };
+        assert_eq!(found(store, &ann(), &kept).await, ["tea known in other words than that"]);
+        let kept = TextQuery { keep: Some(Keep::new(is_long)), ..query };
+        assert_eq!(found(store, &ann(), &kept).await, ["tea tea with a word more"]);
     }
 }
 

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::SummaryId;
-use crate::store::{Change, Store, SummaryQuery};
-use crate::summary::{Strategy, Summary, SummaryStatus};
+use crate::store::{Change, Forget, Page, PartQuery, Store, SummaryQuery};
+use crate::summary::{Strategy, Summary, SummaryPart, SummaryStatus};
 
 async fn put(store: &dyn Store, summary: &Summary) {
     apply(store, &ann(), Change::PutSummary(Box::new(summary.clone()))).await;
@@ -129,4 +129,68 @@ pub async fn processes_one_summary_in_each_session(store: &dyn Store) {
 pub async fn refuses_a_summary_of_an_unknown_session(store: &dyn Store) {
     let change = Change::PutSummary(Box::new(summary("never", 1)));
     assert_eq!(refuse(store, &ann(), change).await, ErrorKind::NotFound);
+}
+
+/// A completed summary of a session's window.
+fn window(of: &str, end_seq: u64) -> Summary {
+    Summary { strategy: Strategy::Window, ..summary(of, end_seq) }
+}
+
+/// The sessions whose current summaries have entries in a part.
+async fn with_part(store: &dyn Store, part: SummaryPart, page: Page) -> Vec<String> {
+    let found = store.summaries_with(&ann(), &PartQuery { part, page }).await.unwrap();
+    found.iter().map(|summary| format!("{} {}", summary.session, summary.end_seq)).collect()
+}
+
+/// Of each session counts the completed summary of the window that reaches furthest. The session last written to comes
+/// first, and pages cut the list.
+pub async fn lists_current_summaries_with_a_part(store: &dyn Store) {
+    for (second, name) in [(1, "a"), (3, "b"), (2, "c"), (4, "d"), (5, "e")] {
+        apply_at(store, &ann(), second, appending(name, vec![turn("one")])).await;
+    }
+    let todos = json!({"todos": [{"text": "buy milk", "seq": 0}], "facts": []});
+    let facts = json!({"todos": [], "facts": ["Ann lives in Porto"], "entities": "none"});
+    for (name, end, structured) in [
+        ("a", 1, &todos),
+        ("b", 1, &facts),
+        ("b", 2, &todos),
+        ("c", 1, &todos),
+        ("c", 2, &facts),
+        ("d", 9, &todos),
+    ] {
+        put(store, &Summary { structured: Some(structured.clone()), ..window(name, end) }).await;
+    }
+    let other = Summary { structured: Some(facts.clone()), ..window("a", 7) };
+    put(store, &Summary { strategy: Strategy::Tree, ..other.clone() }).await;
+    put(store, &Summary { id: SummaryId(fresh()), status: SummaryStatus::Failed, ..other }).await;
+    put(store, &window("e", 1)).await;
+    apply(store, &bob(), appending("a", vec![turn("one")])).await;
+    let bobs = Summary { structured: Some(todos.clone()), ..window("a", 5) };
+    apply(store, &bob(), Change::PutSummary(Box::new(bobs))).await;
+
+    let all = Page::first(100);
+    assert_eq!(with_part(store, SummaryPart::Todos, all).await, ["d 9", "b 2", "a 1"]);
+    assert_eq!(with_part(store, SummaryPart::Facts, all).await, ["c 2"]);
+    assert_eq!(with_part(store, SummaryPart::Entities, all).await, [""; 0]);
+    assert_eq!(with_part(store, SummaryPart::Todos, Page { offset: 1, limit: 1 }).await, ["b 2"]);
+    assert_eq!(with_part(store, SummaryPart::Todos, Page { offset: 3, limit: 1 }).await, [""; 0]);
+}
+
+/// A summary that moves on, and a session that is forgotten, no longer count; a turn moves its session to the front.
+pub async fn a_part_leaves_with_its_summary(store: &dyn Store) {
+    let done = |name: &str| Summary { structured: Some(json!({"todos": ["x"]})), ..window(name, 1) };
+    for name in ["a", "b", "c"] {
+        append(store, &ann(), name, &["one"]).await;
+    }
+    let (first, second) = (done("a"), done("b"));
+    put(store, &first).await;
+    put(store, &second).await;
+    let all = Page::first(100);
+    let todos = SummaryPart::Todos;
+    apply_at(store, &ann(), 1, appending("b", vec![turn("two")])).await;
+    assert_eq!(with_part(store, todos, all).await, ["b 1", "a 1"]);
+    put(store, &Summary { structured: Some(json!({"todos": []})), ..first }).await;
+    assert_eq!(with_part(store, todos, all).await, ["b 1"]);
+    apply(store, &ann(), Change::Forget(Forget::Session(session("b")))).await;
+    assert_eq!(with_part(store, todos, all).await, [""; 0]);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::TurnId;
-use crate::store::{AppendedTurn, Change, ChangeSet, Store, TurnQuery};
+use crate::store::{AppendedTurn, Change, ChangeSet, ItemRef, Keep, Store, TurnQuery};
 use crate::turn::{Follows, Hidden, HiddenReason, Metadata, NewTurn, Owner, Role, TurnNotes, Usage};
 
 /// Appended turns are numbered from 0 in the order given, and the answer lists the numbers.
@@ -236,7 +236,7 @@ pub async fn reads_the_recent_newest_first(store: &dyn Store) {
         (Some("never"), None, 10, vec![]),
         (None, None, 0, vec![]),
     ] {
-        let query = TurnQuery::Recent { session: name.map(session), as_of: as_of.map(at), limit };
+        let query = TurnQuery::Recent { session: name.map(session), as_of: as_of.map(at), keep: None, limit };
         let read = store.turns(&ann(), &query).await.unwrap();
         assert_eq!(read.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>(), expected, "{query:?}");
     }
@@ -245,7 +245,7 @@ pub async fn reads_the_recent_newest_first(store: &dyn Store) {
 /// Of turns with the same time in a session, the one with the greater `seq` is newer.
 pub async fn reads_recent_turns_of_the_same_moment_by_seq(store: &dyn Store) {
     append(store, &ann(), "s", &["zero", "one", "two", "three"]).await;
-    let query = TurnQuery::Recent { session: Some(session("s")), as_of: None, limit: 3 };
+    let query = TurnQuery::recent(Some(session("s")), 3);
     let read = store.turns(&ann(), &query).await.unwrap();
     assert_eq!(read.iter().map(|turn| turn.seq).collect::<Vec<_>>(), [3, 2, 1]);
 }
@@ -255,10 +255,22 @@ pub async fn leaves_hidden_turns_out_of_recent_only(store: &dyn Store) {
     let error = Some(Hidden { reason: HiddenReason::Error, at: at(0) });
     let failed = NewTurn { hidden: error, created_at: at(9), ..turn("failed") };
     let ids = append_turns(store, &ann(), "s", vec![turn("one"), turn("two"), failed]).await;
-    let recent = TurnQuery::Recent { session: None, as_of: None, limit: 2 };
+    let recent = TurnQuery::recent(None, 2);
     let read = store.turns(&ann(), &recent).await.unwrap();
     assert_eq!(read.iter().map(|turn| turn.id).collect::<Vec<_>>(), [ids[1], ids[0]]);
     assert_eq!(all_turns(store, &ann(), "s").await.len(), 3);
+}
+
+/// Recent turns that fail a query's test are passed over, and the limit counts those that remain.
+pub async fn keeps_recent_turns_that_pass_the_test(store: &dyn Store) {
+    append(store, &ann(), "s", &["tea", "milk", "tea again", "milk again"]).await;
+    let is_tea = |item: ItemRef<'_>| matches!(item, ItemRef::Turn(turn) if turn.content.starts_with("tea"));
+    for (limit, expected) in [(9, vec!["tea again", "tea"]), (1, vec!["tea again"]), (0, vec![])] {
+        let keep = Some(Keep::new(is_tea));
+        let query = TurnQuery::Recent { session: None, as_of: None, keep, limit };
+        let read = store.turns(&ann(), &query).await.unwrap();
+        assert_eq!(read.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>(), expected);
+    }
 }
 
 /// Hiding marks turns and changes nothing else of them; with `None` they come back as they were.

@@ -13,10 +13,11 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::store::{
-    DAY_MICROS, Growth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery, MemorySelect,
-    MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextMatch, TextQuery, TurnQuery,
+    DAY_MICROS, Growth, Head, Health, Hit, Item, ItemRef, JobQuery, Keep, LeaseRequest, MOST_TESTED,
+    MemoryQuery, MemorySelect, MetricQuery, Page, PartQuery, Segment, StoredVector, SummaryQuery, TextMatch,
+    TextQuery, TurnQuery,
 };
-use crate::summary::{Summary, SummaryStatus};
+use crate::summary::{Strategy, Summary, SummaryStatus};
 use crate::turn::Turn;
 use crate::vector::ItemVector;
 use strata_language::text::SimilarWords;
@@ -55,7 +56,7 @@ impl UserData {
                 places.filter_map(|(_, id)| self.turns.get(id)).cloned().collect()
             }
             TurnQuery::Ids(ids) => ids.iter().filter_map(|id| self.turns.get(id)).cloned().collect(),
-            TurnQuery::Recent { session, as_of, limit } => {
+            TurnQuery::Recent { session, as_of, keep, limit } => {
                 let mut turns: Vec<&Turn> = self.turns.rows().values().collect();
                 turns.retain(|turn| {
                     turn.hidden.is_none()
@@ -63,13 +64,17 @@ impl UserData {
                         && as_of.is_none_or(|as_of| turn.created_at <= as_of)
                 });
                 turns.sort_by_key(|turn| Reverse((turn.created_at, turn.seq, turn.id)));
+                if let Some(keep) = keep {
+                    turns.truncate(MOST_TESTED as usize);
+                    turns.retain(|turn| keep.keeps(ItemRef::Turn(turn)));
+                }
                 turns.into_iter().take(*limit as usize).cloned().collect()
             }
         }
     }
 
     pub(super) fn memories(&self, query: &MemoryQuery) -> Vec<Memory> {
-        let MemoryQuery { select, session, agent, kind, page } = query;
+        let MemoryQuery { select, session, agent, kind, keep, page } = query;
         let newest_first = |condition: &dyn Fn(&Memory) -> bool| {
             let mut memories: Vec<_> =
                 self.memories.rows().values().filter(|memory| condition(memory)).collect();
@@ -86,6 +91,7 @@ impl UserData {
             session.as_ref().is_none_or(|session| memory.session.as_ref() == Some(session))
                 && agent.as_ref().is_none_or(|agent| memory.agent.as_ref() == Some(agent))
                 && kind.is_none_or(|kind| memory.kind == kind)
+                && Keep::is_kept(keep.as_ref(), ItemRef::Memory(memory))
         });
         part(chosen, *page).cloned().collect()
     }
@@ -124,6 +130,22 @@ impl UserData {
         summaries.into_iter().take(query.limit as usize).cloned().collect()
     }
 
+    pub(super) fn summaries_with(&self, query: &PartQuery) -> Vec<Summary> {
+        let mut current: BTreeMap<&SessionId, &Summary> = BTreeMap::new();
+        let reach = |summary: &Summary| (summary.end_seq, summary.created_at, summary.id);
+        for summary in self.summaries.rows().values() {
+            let is_candidate =
+                summary.strategy == Strategy::Window && summary.status == SummaryStatus::Completed;
+            if is_candidate && current.get(&summary.session).is_none_or(|known| reach(summary) > reach(known))
+            {
+                current.insert(&summary.session, summary);
+            }
+        }
+        let sessions = self.sessions(Page::first(u32::MAX));
+        let summaries = sessions.iter().filter_map(|session| current.get(&session.id).copied());
+        part(summaries.filter(|summary| summary.has(query.part)), query.page).cloned().collect()
+    }
+
     pub(super) fn search(&self, query: &TextQuery) -> Vec<Hit> {
         let found = match query.matching {
             TextMatch::Words => self.index.search(&query.text),
@@ -135,6 +157,10 @@ impl UserData {
             let newest = || b.item.created_at().cmp(&a.item.created_at());
             b.score.total_cmp(&a.score).then_with(newest).then_with(|| b.item.id().cmp(&a.item.id()))
         });
+        if query.keep.is_some() {
+            hits.truncate(MOST_TESTED as usize);
+            hits.retain(|hit| hit.item.tested().is_some_and(|item| Keep::is_kept(query.keep.as_ref(), item)));
+        }
         hits.truncate(query.limit as usize);
         hits
     }

@@ -23,12 +23,15 @@ fn an_answer_is_parsed_leniently() {
         "mood": "good",
     }));
     assert_eq!(answer.summary, "They plan a trip.");
-    assert_eq!(answer.points(Field::Facts).unwrap(), ["Ann lives in Lisbon", "Bob is allergic to nuts", "7"]);
-    assert_eq!(answer.points(Field::Todos), Some(&[][..]));
-    assert_eq!(answer.points(Field::Entities), None, "no list");
-    assert_eq!(answer.points(Field::Decisions), None);
+    assert_eq!(
+        answer.points(SummaryPart::Facts).unwrap(),
+        ["Ann lives in Lisbon", "Bob is allergic to nuts", "7"]
+    );
+    assert_eq!(answer.points(SummaryPart::Todos), Some(&[][..]));
+    assert_eq!(answer.points(SummaryPart::Entities), None, "no list");
+    assert_eq!(answer.points(SummaryPart::Decisions), None);
     let nested = answered(json!({"text": "x", "structured": {"todos": ["买牛奶"]}}));
-    assert_eq!(nested.points(Field::Todos).unwrap(), ["买牛奶"]);
+    assert_eq!(nested.points(SummaryPart::Todos).unwrap(), ["买牛奶"]);
     for wrong in
         [json!({"facts": []}), json!({"summary": "  "}), json!({"summary": 5}), json!([]), json!(null)]
     {
@@ -101,10 +104,10 @@ fn the_rules_name_who_it_is_about() {
 
 #[test]
 fn a_field_has_a_name() {
-    for field in Field::ALL {
-        assert_eq!(field.as_str().parse::<Field>().unwrap(), field);
+    for field in SummaryPart::ALL {
+        assert_eq!(field.as_str().parse::<SummaryPart>().unwrap(), field);
     }
-    assert!("moods".parse::<Field>().unwrap_err().message().contains("`moods`"));
+    assert!("moods".parse::<SummaryPart>().unwrap_err().message().contains("`moods`"));
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! The parsers of this crate as functions of any bytes, for the fuzz targets. Each panics if a promise does not hold.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use serde::de::IgnoredAny;
+
+use crate::compat::anthropic::Messages;
+use crate::compat::chat::reply::{Framing, Reply, StreamReader, document};
+use crate::compat::chat::{ChatApi, ChatBody};
+use crate::compat::ollama;
+use crate::compat::openai::completions::Completions;
+use crate::compat::openai::responses::Responses;
+use crate::cookies::{cookie, with_cookie_key, without_cookies};
+use crate::upstream::{remove_keys, with_plain_path, without_keys};
+
+const APIS: [&dyn ChatApi; 5] = [&Completions, &Responses, &Messages, &ollama::Chat, &ollama::Generate];
+
+/// The body of a chat, in every API: with a block of memory it is JSON still, and every byte of the client stays.
+pub fn splice(data: &[u8]) {
+    for api in APIS {
+        let Ok(body) = ChatBody::read(api, data) else { continue };
+        let block = |place| (place, "what \"is\" known\n\u{1F980} \\".to_owned());
+        let blocks: Vec<(usize, String)> = body.question().map(block).into_iter().collect();
+        let sent = body.forwarded(&blocks, |_| false).bytes(data);
+        assert!(serde_json::from_slice::<IgnoredAny>(&sent).is_ok(), "{}", String::from_utf8_lossy(&sent));
+        assert!(sent.len() <= data.len() + 400, "only the block is added");
+        let gone = body.forwarded(&[], |place| place % 2 == 0).bytes(data);
+        assert!(serde_json::from_slice::<IgnoredAny>(&gone).is_ok(), "{}", String::from_utf8_lossy(&gone));
+    }
+}
+
+/// A reply of a model, in every API: a stream means the same wherever it is cut. The first byte says where.
+pub fn streams(data: &[u8]) {
+    let Some((cut, rest)) = data.split_first() else { return };
+    let cut = usize::from(*cut).min(rest.len());
+    for api in APIS {
+        for framing in [Framing::Events, Framing::Lines] {
+            let read = |parts: &[&[u8]]| -> Reply {
+                let mut stream = StreamReader::new(api, framing);
+                parts.iter().for_each(|part| stream.feed(part));
+                stream.finish();
+                stream.reply
+            };
+            let (whole, parts) = (read(&[rest]), read(&[&rest[..cut], &rest[cut..]]));
+            assert_eq!(format!("{whole:?}"), format!("{parts:?}"), "cut at {cut}");
+            let _ = whole.into_message();
+        }
+        let _ = document(api, rest).into_message();
+    }
+}
+
+/// Headers, cookies and paths that a client sends: what removes keys removes all of them the first time.
+pub fn headers(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut headers = HeaderMap::new();
+    for line in text.lines() {
+        let (name, value) = line.split_once(':').unwrap_or(("cookie", line));
+        let (name, value) =
+            (HeaderName::from_bytes(name.trim().as_bytes()), HeaderValue::from_str(value.trim()));
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.append(name, value);
+        }
+    }
+    let _ = cookie(&headers, "strata_key");
+    let _ = with_cookie_key(&headers);
+    let _ = headers.get("cookie").and_then(without_cookies);
+    remove_keys(&mut headers);
+    let once = headers.clone();
+    remove_keys(&mut headers);
+    assert_eq!(once, headers, "keys are removed the first time");
+    let query = without_keys(&text);
+    assert_eq!(without_keys(&query), query, "keys are removed the first time");
+    if let Ok(uri) = text.parse::<Uri>() {
+        let mut request = Request::default();
+        *request.uri_mut() = uri;
+        let plain = with_plain_path(request).uri().clone();
+        let mut request = Request::default();
+        *request.uri_mut() = plain.clone();
+        assert_eq!(with_plain_path(request).uri(), &plain, "a plain path stays");
+    }
+}

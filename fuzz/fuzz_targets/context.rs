@@ -1,0 +1,8 @@
+//! The target `context` of `strata-fuzz`, under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Some(target) = strata_fuzz::target("context") {
+        (target.run)(data);
+    }
+});
