@@ -62,6 +62,6 @@ impl Recall {
 }
 
 /// Whether a filter accepts an item.
-fn passes(filter: &Filter, owner: &UserId, item: &Item) -> bool {
+pub(super) fn passes(filter: &Filter, owner: &UserId, item: &Item) -> bool {
     Subject::of(owner, item).is_some_and(|subject| filter.matches(subject))
 }

@@ -10,7 +10,7 @@ use super::calibration::by_encoder;
 use super::candidates::{Candidate, CandidateSet};
 use super::deadline::in_time;
 use super::exclusions::exclude_hits;
-use super::filtered::retain_accepted;
+use super::filtered::passes;
 use super::rank::SESSION_WEIGHT;
 use super::request::{Order, RecallPlan, RecallRequest};
 use super::store_candidates::{AskedTerms, EXCLUDED_TIMES, FoundHit, candidate, standing_at};
@@ -68,7 +68,9 @@ impl Recall {
         let mut near = Vec::new();
         for (place, owner) in found.owners.iter().enumerate() {
             let mut hits = self.nearest(indexes, owner, &query).await?;
-            retain_accepted(request, owner, &mut hits);
+            if let Some(filter) = &request.filter {
+                hits.retain(|hit| passes(filter, owner, &hit.item));
+            }
             hits.retain(|hit| reads_chinese || is_latin(hit.item.content()));
             near.extend(hits.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
         }
