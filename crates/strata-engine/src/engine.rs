@@ -29,6 +29,7 @@ use crate::prompt::{PromptRules, PromptSettings};
 use crate::prompting::Prompting;
 use crate::recall::{Recall, RecallSettings, RequestLog};
 use crate::recording::{Queues, Recording};
+use crate::report::InForce;
 use crate::reporting::Reporting;
 use crate::requests::Requests;
 use crate::sessions::Sessions;
@@ -241,6 +242,10 @@ impl Wiring {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
                 requests: requests.clone(),
+                in_force: InForce {
+                    embeds: self.embedder.is_some(),
+                    reranks: self.reranker.is_some() && self.settings.recall.rerank,
+                },
             },
             requests,
             conversation: Conversation {

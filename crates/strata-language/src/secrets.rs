@@ -1,5 +1,5 @@
-//! Secrets in a text: API keys by their prefixes, passwords by the words before them, card and identity numbers by their
-//! checksums.
+//! Secrets in a text: API keys by their prefixes, passwords by the words and names before them or by their place in an address,
+//! card, account and identity numbers by their checksums.
 //!
 //! A memory is shown to models and may be exported, so a secret in it is a risk. The checks here prefer to miss an unusual
 //! secret over calling an ordinary number one.
@@ -19,7 +19,9 @@ pub enum SecretKind {
     Password,
     /// The number of a payment card.
     Card,
-    /// The number of an identity card.
+    /// The number of a bank account.
+    Account,
+    /// A number that identifies a person.
     Identity,
 }
 
@@ -31,7 +33,8 @@ impl SecretKind {
             Self::PrivateKey => "a private key",
             Self::Password => "a password",
             Self::Card => "a card number",
-            Self::Identity => "an identity card number",
+            Self::Account => "a bank account number",
+            Self::Identity => "an identity number",
         }
     }
 }
@@ -58,11 +61,38 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
         r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bsk_(?:live|test)_[A-Za-z0-9]{16,}|\bgh[pousr]_[A-Za-z0-9]{30,}",
         r"|\bgithub_pat_[A-Za-z0-9_]{30,}|\bglpat-[A-Za-z0-9_-]{20,}|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
         r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{35}|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{30,}",
+        r"|\bya29\.[A-Za-z0-9_-]{20,}|\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|\bdop_v1_[0-9a-f]{32,}|\bpypi-[A-Za-z0-9_-]{40,}",
+        r"|\bwhsec_[A-Za-z0-9+/=]{20,}|\brk_(?:live|test)_[A-Za-z0-9]{16,}|\b\d{8,10}:AA[A-Za-z0-9_-]{33}",
+        r"|hooks\.slack\.com/services/[A-Za-z0-9/]{20,}|(?i:\bbearer\s+)[A-Za-z0-9_~+/-][A-Za-z0-9._~+/-]{19,}=*",
         r"|\bstrata_[0-9a-hjkmnp-tv-z]{32}\b|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
     ))
 });
 
-static PRIVATE_KEY: LazyLock<Regex> = LazyLock::new(|| pattern(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"));
+static PRIVATE_KEY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"));
+
+/// A name in a program or in its settings to which a secret is assigned, as in `DB_PASSWORD=…`. The first group is the last word of
+/// the name, the second what assigns, and the third the value.
+static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)(?:\b|_)(password|passwd|passphrase|passcode|pwd|secret|token|api_?key|access_?key|secret_?key|account_?key|private_?key|credentials?)",
+        r#"\d*["']?(\s*(?::=|=>|=|:)\s*)["'`]?([^\s"'`,;&|)]{4,})"#,
+    ))
+});
+
+/// A password in an address, as in `postgres://ada:…@db`, and a token alone.
+static IN_ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\b[A-Za-z][A-Za-z0-9+.-]*://(?:[^\s/:@]*:([^\s/@]{3,})|([A-Za-z0-9_-]{20,}))@")
+});
+
+/// A password that a command gets.
+static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?:\s-u|\s--user)[ =]["']?[^\s:"']+:([^\s"']{4,})|--(?:password|passwd|token|api-key)[ =]["']?([^\s"']{4,})"#,
+    )
+});
+static BASIC: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\bauthorization:\s*basic\s+([A-Za-z0-9+/]{8,}=*)"));
 
 /// Words after which a password stands. The value is the last group.
 static PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
@@ -73,13 +103,18 @@ static PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
 });
 static CHINESE_PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"(?:密码|口令|密钥|验证码|支付码)[^。！？\n：:=是为]{0,12}(?:是|为|：|:|=)\s*["'“「]?([^\s"'”」，。；]{4,})"#,
+        r#"(?:密码|口令|密钥|验证码|支付码)[^。！？\n：:=是为]{0,12}?(?:是|为|：|:|=|\s)\s*["'“「]?([^\s"'”」，。；]{4,})"#,
     )
 });
 
 /// Digits in groups, as cards show them.
 static DIGITS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d(?:[ -]?\d){12,18}"));
 static IDENTITY: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{17}[\dXx]"));
+static SOCIAL_SECURITY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:ssn|social security)\b[^.!?\n]{0,24}?\b(\d{3}-\d{2}-\d{4})\b"));
+/// Two letters of a country, two check digits, and the account in groups.
+static IBAN: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"));
 
 /// The secrets of a text, in their order.
 pub fn secrets(text: &str) -> Vec<Secret> {
@@ -96,6 +131,16 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     for place in KEY.find_iter(text) {
         add(SecretKind::Key, place.start(), place.end());
     }
+    for place in IBAN.find_iter(text) {
+        if is_iban(place.as_str()) {
+            add(SecretKind::Account, place.start(), place.end());
+        }
+    }
+    for captured in SOCIAL_SECURITY.captures_iter(text) {
+        if let Some(number) = captured.get(1) {
+            add(SecretKind::Identity, number.start(), number.end());
+        }
+    }
     for place in IDENTITY.find_iter(text) {
         if is_alone(text, place.start(), place.end()) && is_identity(place.as_str()) {
             add(SecretKind::Identity, place.start(), place.end());
@@ -104,6 +149,31 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     for place in DIGITS.find_iter(text) {
         if is_alone(text, place.start(), place.end()) && is_card(place.as_str()) {
             add(SecretKind::Card, place.start(), place.end());
+        }
+    }
+    for captured in IN_ADDRESS.captures_iter(text) {
+        let password = captured.get(1).map(|value| (SecretKind::Password, value));
+        let found = password.or_else(|| captured.get(2).map(|value| (SecretKind::Key, value)));
+        if let Some((kind, value)) = found.filter(|(_, value)| !is_placeholder(value.as_str())) {
+            add(kind, value.start(), value.end());
+        }
+    }
+    for pattern in [&OPTION, &BASIC] {
+        for captured in pattern.captures_iter(text) {
+            let value = captured.iter().skip(1).flatten().next();
+            if let Some(value) = value.filter(|value| !is_placeholder(value.as_str())) {
+                add(SecretKind::Password, value.start(), value.end());
+            }
+        }
+    }
+    for captured in ASSIGNED.captures_iter(text) {
+        if let (Some(name), Some(sign), Some(value)) = (captured.get(1), captured.get(2), captured.get(3))
+            && is_assigned(name.as_str(), sign.as_str(), value.as_str())
+        {
+            let is_key =
+                name.as_str().to_ascii_lowercase().ends_with("key") || name.as_str().len() == "token".len();
+            let kind = if is_key { SecretKind::Key } else { SecretKind::Password };
+            add(kind, value.start(), value.end());
         }
     }
     for pattern in [&PASSWORD, &CHINESE_PASSWORD] {
@@ -157,6 +227,47 @@ fn is_card(text: &str) -> bool {
     is_issued && is_varied && sum.is_multiple_of(10)
 }
 
+/// Whether a text is an account number: its check digits are those of ISO 7064, MOD 97-10.
+fn is_iban(text: &str) -> bool {
+    let signs: Vec<char> = text.chars().filter(|c| *c != ' ').collect();
+    let rotated = signs.iter().skip(4).chain(signs.iter().take(4));
+    let rest = rotated.fold(0, |rest, sign| match sign.to_digit(36) {
+        Some(value @ 10..) => (rest * 100 + value) % 97,
+        Some(value) => (rest * 10 + value) % 97,
+        None => rest,
+    });
+    (15..=34).contains(&signs.len()) && rest == 1
+}
+
+/// Whether a value that is assigned to a name is a secret. In `NAME=value` a password may be a plain word. A value after a colon may
+/// be prose, and a token may be a count, so these have to look like secrets.
+fn is_assigned(name: &str, sign: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_path = value.starts_with(['/', '~', '.', '\\']);
+    let is_named_password = matches!(name.as_str(), "password" | "passwd" | "passphrase" | "passcode");
+    let is_plain = !value.is_ascii() || is_path || is_placeholder(value);
+    let is_long = value.len() >= 12;
+    !is_plain
+        && match sign.trim() {
+            "=" if sign == "=" && is_named_password => true,
+            _ if is_named_password => is_password(value),
+            _ => is_long && is_password(value),
+        }
+}
+
+/// Whether a value stands for a secret that is kept elsewhere, or for none.
+fn is_placeholder(value: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "password", "passwd", "pass", "secret", "token", "true", "false", "null", "none", "example",
+        "required", "optional", "redacted", "hidden",
+    ];
+    let lower = value.trim_end_matches(['.', '!', '?', ')']).to_ascii_lowercase();
+    let is_masked = lower.chars().all(|c| matches!(c, '*' | 'x' | '.' | '•' | '-' | '_'));
+    let is_reference = lower.starts_with(['$', '<', '{', '[', '(', '%', '@']) || lower.starts_with("your");
+    let is_read = lower.contains("env.") || lower.contains("environ") || lower.contains("getenv");
+    is_masked || is_reference || is_read || WORDS.contains(&lower.as_str())
+}
+
 /// Whether digits are the number of a Chinese identity card: a date of birth, and the check digit of ISO 7064.
 fn is_identity(text: &str) -> bool {
     const WEIGHTS: [u32; 17] = [7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2];
@@ -173,6 +284,9 @@ fn is_identity(text: &str) -> bool {
 /// Whether a value looks like a password: it has a digit or a sign, or letters of both cases, and is not a plain word.
 fn is_password(value: &str) -> bool {
     let value = value.trim_end_matches(['.', '!', '?', ')', '）']);
+    if value.starts_with(['/', '~']) || is_placeholder(value) {
+        return false;
+    }
     let has = |is: fn(char) -> bool| value.chars().any(is);
     let is_mixed = has(|c| c.is_ascii_uppercase())
         && value.chars().skip(1).any(|c| c.is_ascii_uppercase())
@@ -241,6 +355,70 @@ mod tests {
     fn identity_numbers_have_a_date_and_a_check_digit() {
         check("身份证号 11010519491231002X", &[(SecretKind::Identity, "11010519491231002X")]);
         check("身份证号 110105194912310021", &[]);
+    }
+
+    #[test]
+    fn secrets_are_found_in_settings_and_addresses() {
+        use SecretKind::{Key, Password, PrivateKey};
+        for (text, kind, secret) in [
+            ("DB_PASSWORD=plumtree", Password, "plumtree"),
+            ("The staging .env has DB_PASSWORD=Tr0ub4dor&3 in it", Password, "Tr0ub4dor"),
+            ("export SMTP_PASSWD='k9-lake'", Password, "k9-lake"),
+            (
+                r#"{"client_secret": "a8f5f167f44f4964e6c998dee827110c"}"#,
+                Password,
+                "a8f5f167f44f4964e6c998dee827110c",
+            ),
+            ("GITLAB_TOKEN=Zx81-ploverQ72mm", Key, "Zx81-ploverQ72mm"),
+            ("api_key: 9f3b2c7d1e0a4b6f", Key, "9f3b2c7d1e0a4b6f"),
+            ("Connect with postgres://ada:w1nter-gale@db.lan/app", Password, "w1nter-gale"),
+            ("redis://:plumtree@cache:6379", Password, "plumtree"),
+            ("The feed is https://ada:s3cret@feeds.lan/x.xml", Password, "s3cret"),
+            ("git clone https://0a1b2c3d4e5f60718293a4b5@git.lan/x", Key, "0a1b2c3d4e5f60718293a4b5"),
+            ("curl -u ada:plum99 https://x.lan", Password, "plum99"),
+            ("Authorization: Basic YWRhOnBsdW05OQ==", Password, "YWRhOnBsdW05OQ=="),
+            ("Wi-Fi密码 plum8888", Password, "plum8888"),
+            ("数据库连接是 mysql://root:lake-2024@10.0.0.3/shop", Password, "lake-2024"),
+            ("-----BEGIN PGP PRIVATE KEY BLOCK-----", PrivateKey, "-----BEGIN PGP PRIVATE KEY BLOCK-----"),
+        ] {
+            check(text, &[(kind, secret)]);
+        }
+        let bearer = format!("Bearer {}", "abC9_".repeat(6));
+        check(&format!("The header is Authorization: {bearer}"), &[(Key, &bearer)]);
+    }
+
+    #[test]
+    fn settings_without_a_secret_are_left_alone() {
+        for text in [
+            "max_tokens=4000 is the limit of the model",
+            "The token: a small wooden coin from the fair",
+            "DB_PASSWORD=${VAULT_DB_PASSWORD}",
+            "DB_PASSWORD=********",
+            "password = os.environ['DB_PASSWORD']",
+            "password_min_length=12",
+            "PWD=/home/ada/projects/2026",
+            "The secret: always salt the water",
+            "The docs say postgres://user:password@localhost/db",
+            "The meeting is at https://meet.lan/room:4471?x=1",
+            "Write to ada@example.org or call 555-12-3456",
+            "The secret of the bread is a long rest: 24 hours",
+            "密码 是什么我不记得了",
+            "他的口令 大家都知道",
+        ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn account_numbers_have_their_check_digits() {
+        check(
+            "Rent goes to DE89 3704 0044 0532 0130 00 each month",
+            &[(SecretKind::Account, "DE89 3704 0044 0532 0130 00")],
+        );
+        check("GB82WEST12345698765432", &[(SecretKind::Account, "GB82WEST12345698765432")]);
+        check("DE88 3704 0044 0532 0130 00", &[]);
+        check("The part AB12 CDEF 3456 GHIJ is sold out", &[]);
+        check("My SSN is 219-09-9999", &[(SecretKind::Identity, "219-09-9999")]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strata_core::store::{Applied, Change, ChangeSet, SESSION_PURPOSES, session_space};
+use strata_core::store::{Applied, Change, ChangeSet, Forget, SESSION_PURPOSES, session_space};
 use strata_core::{KeyId, MemoryId, SessionId, SummaryId, TurnId, UserId};
 
 use super::form::{Keyed, TurnExtra};
@@ -18,6 +18,8 @@ pub(crate) struct Dirty {
     pub(crate) keys: BTreeSet<(UserId, KeyId)>,
     /// Users of whom something was destroyed.
     pub(crate) forgetting: BTreeSet<UserId>,
+    /// What was destroyed with everything in its folder: a user's session, or all of a user (`None`).
+    pub(crate) emptied: BTreeSet<(UserId, Option<SessionId>)>,
 }
 
 impl Dirty {
@@ -68,7 +70,16 @@ impl Dirty {
             }
             Change::AddKey(key) => drop(self.keys.insert((user.clone(), key.id))),
             Change::RevokeKey { id } => drop(self.keys.insert((user.clone(), *id))),
-            Change::Forget(_) => drop(self.forgetting.insert(user.clone())),
+            Change::Forget(forget) => {
+                self.forgetting.insert(user.clone());
+                match forget {
+                    Forget::User => drop(self.emptied.insert((user.clone(), None))),
+                    Forget::Session(session) => {
+                        self.emptied.insert((user.clone(), Some(session.clone())));
+                    }
+                    Forget::Memory(_) | Forget::Memories => {}
+                }
+            }
             // Derived and passing data has no file: it is made again from the rest, or it is lost with the index.
             Change::PutVectors(_)
             | Change::PutSegment { .. }
@@ -142,6 +153,7 @@ impl Dirty {
         self.sessions.extend(other.sessions);
         self.keys.extend(other.keys);
         self.forgetting.extend(other.forgetting);
+        self.emptied.extend(other.emptied);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
