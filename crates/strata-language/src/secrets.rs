@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Match, Regex};
 
 /// A kind of secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,75 +116,74 @@ static SOCIAL_SECURITY: LazyLock<Regex> =
 static IBAN: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"));
 
-/// The secrets of a text, in their order.
+/// The secrets of a text, in their order. Of two that overlap, the one that is named first in [`all`] counts.
 pub fn secrets(text: &str) -> Vec<Secret> {
     let mut found: Vec<Secret> = Vec::new();
-    let mut add = |kind, start, end| {
-        let overlaps = |secret: &Secret| secret.start < end && start < secret.end;
+    for secret in all(text) {
+        let overlaps = |other: &Secret| other.start < secret.end && secret.start < other.end;
         if !found.iter().any(overlaps) {
-            found.push(Secret { kind, start, end });
-        }
-    };
-    for place in PRIVATE_KEY.find_iter(text) {
-        add(SecretKind::PrivateKey, place.start(), text.len());
-    }
-    for place in KEY.find_iter(text) {
-        add(SecretKind::Key, place.start(), place.end());
-    }
-    for place in IBAN.find_iter(text) {
-        if is_iban(place.as_str()) {
-            add(SecretKind::Account, place.start(), place.end());
-        }
-    }
-    for captured in SOCIAL_SECURITY.captures_iter(text) {
-        if let Some(number) = captured.get(1) {
-            add(SecretKind::Identity, number.start(), number.end());
-        }
-    }
-    for place in IDENTITY.find_iter(text) {
-        if is_alone(text, place.start(), place.end()) && is_identity(place.as_str()) {
-            add(SecretKind::Identity, place.start(), place.end());
-        }
-    }
-    for place in DIGITS.find_iter(text) {
-        if is_alone(text, place.start(), place.end()) && is_card(place.as_str()) {
-            add(SecretKind::Card, place.start(), place.end());
-        }
-    }
-    for captured in IN_ADDRESS.captures_iter(text) {
-        let password = captured.get(1).map(|value| (SecretKind::Password, value));
-        let found = password.or_else(|| captured.get(2).map(|value| (SecretKind::Key, value)));
-        if let Some((kind, value)) = found.filter(|(_, value)| !is_placeholder(value.as_str())) {
-            add(kind, value.start(), value.end());
-        }
-    }
-    for pattern in [&OPTION, &BASIC] {
-        for captured in pattern.captures_iter(text) {
-            let value = captured.iter().skip(1).flatten().next();
-            if let Some(value) = value.filter(|value| !is_placeholder(value.as_str())) {
-                add(SecretKind::Password, value.start(), value.end());
-            }
-        }
-    }
-    for captured in ASSIGNED.captures_iter(text) {
-        if let (Some(name), Some(sign), Some(value)) = (captured.get(1), captured.get(2), captured.get(3))
-            && is_assigned(name.as_str(), sign.as_str(), value.as_str())
-        {
-            let is_key =
-                name.as_str().to_ascii_lowercase().ends_with("key") || name.as_str().len() == "token".len();
-            let kind = if is_key { SecretKind::Key } else { SecretKind::Password };
-            add(kind, value.start(), value.end());
-        }
-    }
-    for pattern in [&PASSWORD, &CHINESE_PASSWORD] {
-        for captured in pattern.captures_iter(text) {
-            if let Some(value) = captured.get(1).filter(|value| is_password(value.as_str())) {
-                add(SecretKind::Password, value.start(), value.end());
-            }
+            found.push(secret);
         }
     }
     found.sort_by_key(|secret| secret.start);
     found
+}
+
+/// Everything that looks like a secret, the surest kinds first.
+fn all(text: &str) -> impl Iterator<Item = Secret> {
+    let private = PRIVATE_KEY.find_iter(text);
+    let private =
+        private.map(|place| Secret { kind: SecretKind::PrivateKey, start: place.start(), end: text.len() });
+    let keys = KEY.find_iter(text).map(|place| secret(SecretKind::Key, place));
+    private.chain(keys).chain(numbers(text)).chain(in_programs(text)).chain(in_prose(text))
+}
+
+fn secret(kind: SecretKind, place: Match<'_>) -> Secret {
+    Secret { kind, start: place.start(), end: place.end() }
+}
+
+/// Numbers of accounts, persons and cards.
+fn numbers(text: &str) -> impl Iterator<Item = Secret> {
+    let is_alone = move |place: &Match<'_>| is_alone(text, place.start(), place.end());
+    let accounts = IBAN.find_iter(text).filter(|place| is_iban(place.as_str()));
+    let social = SOCIAL_SECURITY.captures_iter(text).filter_map(|captured| captured.get(1));
+    let identities =
+        IDENTITY.find_iter(text).filter(move |place| is_alone(place) && is_identity(place.as_str()));
+    let cards = DIGITS.find_iter(text).filter(move |place| is_alone(place) && is_card(place.as_str()));
+    accounts
+        .map(|place| secret(SecretKind::Account, place))
+        .chain(social.chain(identities).map(|place| secret(SecretKind::Identity, place)))
+        .chain(cards.map(|place| secret(SecretKind::Card, place)))
+}
+
+/// Secrets in addresses, commands and assignments.
+fn in_programs(text: &str) -> impl Iterator<Item = Secret> {
+    let is_meant = |place: &Match<'_>| !is_placeholder(place.as_str());
+    let addresses = IN_ADDRESS.captures_iter(text).filter_map(move |captured| {
+        let password = captured.get(1).filter(is_meant).map(|place| secret(SecretKind::Password, place));
+        password.or_else(|| captured.get(2).filter(is_meant).map(|place| secret(SecretKind::Key, place)))
+    });
+    let given = [&OPTION, &BASIC].into_iter().flat_map(move |pattern| pattern.captures_iter(text));
+    let given = given.filter_map(move |captured| {
+        let value = captured.iter().skip(1).flatten().next();
+        value.filter(is_meant).map(|place| secret(SecretKind::Password, place))
+    });
+    addresses.chain(given).chain(ASSIGNED.captures_iter(text).filter_map(|captured| {
+        let (name, sign, value) = (captured.get(1)?.as_str(), captured.get(2)?.as_str(), captured.get(3)?);
+        let is_key = name.to_ascii_lowercase().ends_with("key") || name.eq_ignore_ascii_case("token");
+        let kind = if is_key { SecretKind::Key } else { SecretKind::Password };
+        is_assigned(name, sign, value.as_str()).then(|| secret(kind, value))
+    }))
+}
+
+/// Passwords after their words.
+fn in_prose(text: &str) -> impl Iterator<Item = Secret> {
+    let captured =
+        [&PASSWORD, &CHINESE_PASSWORD].into_iter().flat_map(move |pattern| pattern.captures_iter(text));
+    captured.filter_map(|captured| {
+        let value = captured.get(1).filter(|value| is_password(value.as_str()))?;
+        Some(secret(SecretKind::Password, value))
+    })
 }
 
 /// The text with each secret replaced by its first two characters and dots.

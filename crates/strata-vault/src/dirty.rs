@@ -70,16 +70,7 @@ impl Dirty {
             }
             Change::AddKey(key) => drop(self.keys.insert((user.clone(), key.id))),
             Change::RevokeKey { id } => drop(self.keys.insert((user.clone(), *id))),
-            Change::Forget(forget) => {
-                self.forgetting.insert(user.clone());
-                match forget {
-                    Forget::User => drop(self.emptied.insert((user.clone(), None))),
-                    Forget::Session(session) => {
-                        self.emptied.insert((user.clone(), Some(session.clone())));
-                    }
-                    Forget::Memory(_) | Forget::Memories => {}
-                }
-            }
+            Change::Forget(forget) => self.note_forgotten(user, forget),
             // Derived and passing data has no file: it is made again from the rest, or it is lost with the index.
             Change::PutVectors(_)
             | Change::PutSegment { .. }
@@ -95,6 +86,16 @@ impl Dirty {
             | Change::PruneRequests { .. }
             | Change::PruneIdempotency { .. } => {}
         }
+    }
+
+    fn note_forgotten(&mut self, user: &UserId, forget: &Forget) {
+        self.forgetting.insert(user.clone());
+        let session = match forget {
+            Forget::User => None,
+            Forget::Session(session) => Some(session.clone()),
+            Forget::Memory(_) | Forget::Memories => return,
+        };
+        self.emptied.insert((user.clone(), session));
     }
 
     pub(crate) fn note_memory(&mut self, user: &UserId, id: MemoryId) {

@@ -159,7 +159,8 @@ impl Row {
 }
 
 fn too_few(report: &Report) -> String {
-    format!("{} requests in the period; {MIN_REQUESTS} are needed", report.requests)
+    let requests = if report.requests == 1 { "request" } else { "requests" };
+    format!("{} {requests} in the period; {MIN_REQUESTS} are needed", report.requests)
 }
 
 fn few_hits(report: &Report, in_force: InForce) -> Trigger {

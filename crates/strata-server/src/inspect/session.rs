@@ -369,7 +369,7 @@ async fn prompt(
         question => question.to_owned(),
     };
     let revision = app.engine().store().head(&user).await?.revision;
-    let is_large = revision > app.engine().settings().recall.index_max_items as u64;
+    let is_large = revision > app.engine().settings().recall.index_max_items;
     let loads_later = is_large && asked.q.trim().is_empty() && !question.is_empty();
     let shown = match question.is_empty() || loads_later {
         true => None,
