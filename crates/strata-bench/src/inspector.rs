@@ -51,7 +51,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
 }
 
 /// Every page: its name, its path, and whether its time is judged. Trying a question ranks all of the user's items, which the
-/// group `recall` judges.
+/// group `recall` judges; the prompt of a session is loaded after its page for the same reason.
 fn pages(client: &mut Client) -> Result<Vec<(&'static str, String, bool)>> {
     let text =
         |value: &serde_json::Value| value.as_str().map(str::to_owned).context("the answer has no such field");
@@ -74,7 +74,8 @@ fn pages(client: &mut Client) -> Result<Vec<(&'static str, String, bool)>> {
         page("session", "/inspect/sessions/session-3".to_owned(), true),
         page("state", "/inspect/sessions/session-3/state".to_owned(), true),
         page("summaries", "/inspect/sessions/session-3/summaries".to_owned(), true),
-        page("prompt", "/inspect/sessions/session-3/prompt".to_owned(), false),
+        page("prompt", "/inspect/sessions/session-3/prompt".to_owned(), true),
+        page("prompt, a question", format!("/inspect/sessions/session-3/prompt?q={question}"), false),
         page("turn", format!("/inspect/turns/{turn}"), true),
         page("memories", "/inspect/memories".to_owned(), true),
         page("memories, the last", "/inspect/memories?after=4960".to_owned(), true),

@@ -106,6 +106,21 @@ impl Error {
     }
 }
 
+/// A failure of the file system for people: in lower case, without the number of the operating system.
+pub fn io_reason(error: &std::io::Error) -> String {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    match error.kind() {
+        NotFound => "it does not exist".to_owned(),
+        PermissionDenied => "permission is denied".to_owned(),
+        _ => {
+            let said = error.to_string();
+            let said = said.split(" (os error").next().unwrap_or_default();
+            let mut letters = said.chars();
+            letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+        }
+    }
+}
+
 /// The beginning of an offending value, for a message.
 pub fn shown(value: impl fmt::Display) -> String {
     value.to_string().chars().take(64).collect()

@@ -180,6 +180,12 @@ pub trait Store: Send + Sync + 'static {
         0
     }
 
+    /// The user's files that cannot be used and were left alone, each with its line and the reason. They are those of the last look:
+    /// no file is read. A store without files that a person edits has none.
+    async fn unusable_files(&self, _user: &UserId) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Checks whether the store can be read and written, counts its data and lists its problems.
     async fn check(&self, depth: CheckDepth) -> Result<Health>;
 

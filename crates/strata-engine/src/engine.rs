@@ -29,6 +29,7 @@ use crate::prompt::{PromptRules, PromptSettings};
 use crate::prompting::Prompting;
 use crate::recall::{Recall, RecallSettings, RequestLog};
 use crate::recording::{Queues, Recording};
+use crate::report::InForce;
 use crate::reporting::Reporting;
 use crate::requests::Requests;
 use crate::sessions::Sessions;
@@ -241,6 +242,7 @@ impl Wiring {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
                 requests: requests.clone(),
+                in_force: self.in_force(),
             },
             requests,
             conversation: Conversation {
@@ -294,6 +296,12 @@ impl Wiring {
             has_reader: self.reader.is_some(),
             counts: Arc::default(),
         }
+    }
+
+    /// The parts of recall that are in force, for the advice of reports.
+    fn in_force(&self) -> InForce {
+        let reranks = self.reranker.is_some() && self.settings.recall.rerank;
+        InForce { embeds: self.embedder.is_some(), reranks }
     }
 
     fn recall(&self, settings: Arc<RecallSettings>, log: RequestLog) -> Recall {

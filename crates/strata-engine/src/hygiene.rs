@@ -4,7 +4,7 @@
 //! The checks work on statements alone, so that they also serve for memories of another program. They find and explain; the
 //! caller decides. Deliberately absent: storage. Start reading at [`examine`].
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use strata_core::ports::{PairReading, Relation};
 use strata_language::content::has_content;
 use strata_language::normalised;
 use strata_language::rules::is_question;
-use strata_language::secrets::{masked, secrets};
+use strata_language::secrets::{SecretKind, masked, secrets};
 use strata_language::text::analyse;
 
 use crate::learning::Learning;
@@ -158,12 +158,14 @@ fn alone(place: usize, statement: &Statement, usage: Use, now: Timestamp) -> Vec
         is_sure: kind != ProblemKind::NeverRecalled,
     };
     let mut problems = Vec::new();
-    let kinds: HashSet<&str> =
-        secrets(&statement.content).iter().map(|secret| secret.kind.as_str()).collect();
+    let found = secrets(&statement.content);
+    let kinds: BTreeSet<&str> = found.iter().map(|secret| secret.kind.as_str()).collect();
     if !kinds.is_empty() {
-        let mut kinds: Vec<&str> = kinds.into_iter().collect();
-        kinds.sort_unstable();
-        problems.push(problem(ProblemKind::Secret, format!("holds {}", kinds.join(" and "))));
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        // The number of an account may well be what a person wants to be reminded of.
+        let is_sure = found.iter().any(|secret| secret.kind != SecretKind::Account);
+        let held = problem(ProblemKind::Secret, format!("holds {}", kinds.join(" and ")));
+        problems.push(Problem { is_sure, ..held });
     }
     if let Some(why) = junk(&statement.content) {
         problems.push(problem(ProblemKind::Junk, why.to_owned()));

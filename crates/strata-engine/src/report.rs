@@ -38,9 +38,26 @@ impl Period {
     }
 }
 
+/// The fewest stored items with which recall is judged. The plan counts a question with fewer than 3 hits as a poor one, which a
+/// smaller store cannot avoid.
+pub(crate) const MIN_ITEMS: usize = 3;
+
+/// The parts of recall that are in force, so that the report does not advise them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InForce {
+    /// Whether an embedder compares by meaning.
+    pub embeds: bool,
+    /// Whether a cross-encoder reads the best candidates.
+    pub reranks: bool,
+}
+
 /// The rows that a report is computed from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportRows {
+    /// The number of stored turns and memories, counted up to a few; `None` if it is unknown.
+    pub items: Option<usize>,
+    /// The parts of recall that are in force.
+    pub in_force: InForce,
     /// The requests of the period.
     pub requests: Vec<RequestMetric>,
     /// The jobs whose last change is in the period.
@@ -90,7 +107,7 @@ impl Report {
             cost: CostFigures::of(&rows.requests, &rows.jobs, period),
             triggers: Vec::new(),
         };
-        report.triggers = triggers::all(&report, &asking);
+        report.triggers = triggers::all(&report, rows, &asking);
         report
     }
 

@@ -7,9 +7,11 @@ use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{RequestId, UserId};
 use strata_core::metric::{Feedback, FeedbackKind, RequestMetric};
 use strata_core::ports::Clock;
-use strata_core::store::{Change, ChangeSet, Growth, JobQuery, Store};
+use strata_core::store::{
+    Change, ChangeSet, Growth, JobQuery, MemoryQuery, MemorySelect, Page, Store, TurnQuery,
+};
 
-use crate::report::{Period, Report, ReportRows, day_start};
+use crate::report::{InForce, MIN_ITEMS, Period, Report, ReportRows, day_start};
 use crate::requests::Requests;
 
 /// The most characters of a complaint.
@@ -27,6 +29,7 @@ pub struct Reporting {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) requests: Requests,
+    pub(crate) in_force: InForce,
 }
 
 impl Reporting {
@@ -35,7 +38,8 @@ impl Reporting {
         let until = self.clock.now();
         // A period that would begin in the future is the last second.
         let since = since.min(until.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(until));
-        let mut rows = ReportRows::default();
+        let mut rows = ReportRows { in_force: self.in_force, ..ReportRows::default() };
+        let mut items = 0;
         for user in users {
             let requests = self.requests.list(user, Some(since), limit).await?;
             let mut jobs = self.store.jobs(user, &JobQuery { limit, ..JobQuery::default() }).await?;
@@ -43,8 +47,19 @@ impl Reporting {
             jobs.retain(|job| job.updated_at >= since);
             rows.requests.extend(requests);
             rows.jobs.extend(jobs);
+            items += self.items(user).await?;
         }
+        rows.items = Some(items);
         Ok(Report::of(&rows, Period { since, until }))
+    }
+
+    /// The number of a user's turns and current memories, counted up to a few.
+    async fn items(&self, user: &UserId) -> Result<usize> {
+        let few = MIN_ITEMS as u32;
+        let turns = TurnQuery::Recent { session: None, as_of: None, limit: few };
+        let current = MemorySelect::Current { as_of: None };
+        let memories = MemoryQuery { page: Page::first(few), ..MemoryQuery::new(current) };
+        Ok(self.store.turns(user, &turns).await?.len() + self.store.memories(user, &memories).await?.len())
     }
 
     /// The moment so many days before now.

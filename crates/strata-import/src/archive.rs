@@ -15,6 +15,7 @@ use std::io::Write;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use strata_core::error::io_reason;
 use strata_core::hash::hex;
 use strata_core::job::{Job, JobStatus};
 use strata_core::key::{ApiKey, KeyLimits, Scopes};
@@ -281,5 +282,5 @@ impl Lines<'_> {
 }
 
 fn not_written(error: std::io::Error) -> Error {
-    Error::unavailable(format!("the export cannot be written: {error}")).with_source(error)
+    Error::unavailable(format!("the export cannot be written: {}", io_reason(&error))).with_source(error)
 }

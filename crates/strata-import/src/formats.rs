@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use strata_core::error::shown;
+use strata_core::error::{io_reason, shown};
 use strata_core::names::{Named, unknown};
 use strata_core::{Error, Result};
 
@@ -70,7 +70,12 @@ pub(crate) struct Source {
 /// Reads a file, a `.gz` or the conversations inside a `.zip`.
 pub(crate) fn read(path: &Path) -> Result<Source> {
     let cannot = |error: std::io::Error| {
-        Error::not_found(format!("`{}` cannot be read: {error}", path.display())).with_source(error)
+        Error::not_found(format!(
+            "`{}` cannot be read: {}; check the path",
+            path.display(),
+            io_reason(&error)
+        ))
+        .with_source(error)
     };
     let metadata = path.metadata().map_err(cannot)?;
     let inner = path.join("conversations.json");
@@ -116,7 +121,8 @@ fn gunzipped(path: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let unpacked = flate2::read::MultiGzDecoder::new(bytes).take(MAX_BYTES).read_to_end(&mut text);
     unpacked.map_err(|error| {
-        Error::invalid(format!("`{}` cannot be unpacked: {error}; nothing was imported", path.display()))
+        let reason = io_reason(&error);
+        Error::invalid(format!("`{}` cannot be unpacked: {reason}; nothing was imported", path.display()))
     })?;
     Ok(text)
 }
@@ -169,26 +175,46 @@ pub(crate) fn recognise(source: &Source) -> Result<Format> {
     if let Some(form) = by_keys {
         return Ok(form);
     }
-    if matches!(text.as_bytes()[0], b'{') || text.starts_with("[{") || text.starts_with("[\n") {
+    let extension = source.path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    let is_named_json = matches!(extension.as_deref(), Some("json" | "jsonl" | "ndjson"));
+    if is_named_json || text.starts_with('{') || is_json_list(text) || is_json(text) && extension.is_none() {
         return Err(unrecognised(source, text, first));
     }
-    let extension = source.path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let is_markdown = matches!(extension.as_deref(), Some("md" | "markdown"))
         || (extension.is_none() && (text.starts_with("# ") || text.starts_with("---\n")));
     Ok(if is_markdown { Format::Markdown } else { Format::Text })
 }
 
 fn unrecognised(source: &Source, text: &str, first: &str) -> Error {
+    let whole = source.texts.first().map_or(text, String::as_str);
+    let blank = whole[..whole.len() - whole.trim_start().len()].matches('\n').count() as u64;
     let is_whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text);
-    let damage = if text.starts_with('{') && is_whole(first).is_ok() { None } else { is_whole(text).err() };
+    // JSON lines are whole line by line.
+    let damage = if is_whole(first).is_ok() && !first.starts_with('[') { None } else { is_whole(text).err() };
     if let Some(error) = damage {
-        return damaged(&source.path, error.line() as u64, &reason(&error));
+        return damaged(&source.path, blank + error.line() as u64, &reason(&error));
+    }
+    if !text.starts_with('{') && first_of_list(text).is_none() {
+        let what = format!("`{}` is no object that holds a conversation or a memory", shown(first));
+        return damaged(&source.path, blank + 1, &what);
     }
     Error::invalid(format!(
         "`{}` has no form that Strata knows (it begins with `{}`); name its format, as in `strata import openai FILE`",
         source.path.display(),
         shown(first)
     ))
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Whether a text is a list of JSON, or the damaged beginning of one. A note may begin with a bracket too, as in `[x] done`.
+fn is_json_list(text: &str) -> bool {
+    text.starts_with("[{")
+        || text.starts_with("[\n")
+        || text.starts_with("[\r\n")
+        || text.starts_with('[') && is_json(text)
 }
 
 /// The first object of a JSON list, also of a list that is damaged further on.

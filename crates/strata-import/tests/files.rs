@@ -325,6 +325,19 @@ async fn a_damaged_file_names_the_line_and_changes_nothing() {
         &["line 3", "`king`"],
     )
     .await;
+    // JSON that holds neither conversations nor memories is no text either.
+    for (name, text, part) in [
+        ("empty.json", "[]", "line 1: `[]` is no object"),
+        ("null.jsonl", "null\n", "line 1: `null` is no object"),
+        ("list.json", "\n\n[1, 2]", "line 3: `[1, 2]` is no object"),
+        ("word.json", "\"hello\"", "line 1: `\"hello\"` is no object"),
+        ("number", "42", "line 1: `42` is no object"),
+        ("lists.jsonl", "[]\n[]\n", "line 2"),
+        ("prose.json", "Dear diary", "line 1: "),
+        ("broken.json", "[1,", "line 1: EOF"),
+    ] {
+        check(name, text, &[part, "nothing was imported"]).await;
+    }
     let export = chatgpt(&[], "q2");
     check("c.json", &export[..export.len() - 40], &["line 1", "EOF", "nothing was imported"]).await;
     check("d.json", &chatgpt(&[], "nowhere"), &["conversation 1", "`nowhere`"]).await;

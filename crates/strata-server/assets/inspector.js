@@ -1,7 +1,7 @@
 // Two small helps; every page works without them.
 //
 // A form with `data-live="ID"` shows its answer while a person types: the page of the form is fetched, and the element with
-// that id is replaced by the one of the fetched page. The server escapes its content, and the parsed document never runs.
+// that id is replaced by the one of the fetched page. With `data-load` that happens once without typing. The server escapes its content, and the parsed document never runs.
 // A form with `data-submit-on-change` is sent when its choice changes.
 "use strict";
 
@@ -39,6 +39,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       if (error.name !== "AbortError") form.removeAttribute("data-live");
     }
   };
+  if (form.hasAttribute("data-load")) refresh();
   form.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(refresh, 180);

@@ -30,6 +30,9 @@ mod turn;
 pub(crate) use frame::failure_page;
 pub(crate) use guard::{prefers_html, refused};
 
+use axum::routing::any;
+
+use crate::error::unknown_page;
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -47,5 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
         try_it::routes,
         report::routes,
     ];
-    pages.into_iter().flat_map(|routes| routes()).collect()
+    // Every other address below `/inspect` gets a page that says so.
+    let unknown = Route::undocumented("/inspect/{*rest}", any(unknown_page)).inspects();
+    pages.into_iter().flat_map(|routes| routes()).chain([unknown]).collect()
 }

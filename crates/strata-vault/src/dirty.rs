@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strata_core::store::{Applied, Change, ChangeSet, SESSION_PURPOSES, session_space};
+use strata_core::store::{Applied, Change, ChangeSet, Forget, SESSION_PURPOSES, session_space};
 use strata_core::{KeyId, MemoryId, SessionId, SummaryId, TurnId, UserId};
 
 use super::form::{Keyed, TurnExtra};
@@ -18,6 +18,8 @@ pub(crate) struct Dirty {
     pub(crate) keys: BTreeSet<(UserId, KeyId)>,
     /// Users of whom something was destroyed.
     pub(crate) forgetting: BTreeSet<UserId>,
+    /// What was destroyed with everything in its folder: a user's session, or all of a user (`None`).
+    pub(crate) emptied: BTreeSet<(UserId, Option<SessionId>)>,
 }
 
 impl Dirty {
@@ -68,7 +70,7 @@ impl Dirty {
             }
             Change::AddKey(key) => drop(self.keys.insert((user.clone(), key.id))),
             Change::RevokeKey { id } => drop(self.keys.insert((user.clone(), *id))),
-            Change::Forget(_) => drop(self.forgetting.insert(user.clone())),
+            Change::Forget(forget) => self.note_forgotten(user, forget),
             // Derived and passing data has no file: it is made again from the rest, or it is lost with the index.
             Change::PutVectors(_)
             | Change::PutSegment { .. }
@@ -84,6 +86,16 @@ impl Dirty {
             | Change::PruneRequests { .. }
             | Change::PruneIdempotency { .. } => {}
         }
+    }
+
+    fn note_forgotten(&mut self, user: &UserId, forget: &Forget) {
+        self.forgetting.insert(user.clone());
+        let session = match forget {
+            Forget::User => None,
+            Forget::Session(session) => Some(session.clone()),
+            Forget::Memory(_) | Forget::Memories => return,
+        };
+        self.emptied.insert((user.clone(), session));
     }
 
     pub(crate) fn note_memory(&mut self, user: &UserId, id: MemoryId) {
@@ -142,6 +154,7 @@ impl Dirty {
         self.sessions.extend(other.sessions);
         self.keys.extend(other.keys);
         self.forgetting.extend(other.forgetting);
+        self.emptied.extend(other.emptied);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

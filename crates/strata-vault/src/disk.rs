@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
+use strata_core::error::io_reason;
 
 use super::front::Fault;
 use super::snapshot::{Problem, Stat};
@@ -148,6 +149,14 @@ impl Disk {
         Ok(self.lstat(path)?.filter(fs::Metadata::is_file).map(|metadata| stat(&metadata)))
     }
 
+    /// Whether a path holds a regular file inside of the vault, or nothing at all.
+    pub(crate) fn is_file_or_gone(&self, path: &str) -> bool {
+        let is_linked =
+            |at: usize| matches!(self.lstat(&path[..at]), Ok(Some(metadata)) if metadata.is_symlink());
+        let is_outside = path.match_indices('/').any(|(at, _)| is_linked(at));
+        !is_outside && self.lstat(path).is_ok_and(|found| found.is_none_or(|metadata| metadata.is_file()))
+    }
+
     /// Whether all folders of a path are real folders of the vault.
     fn is_inside(&self, path: &str) -> io::Result<bool> {
         for (at, _) in path.match_indices('/') {
@@ -177,7 +186,10 @@ impl Disk {
         let file = match options.open(self.absolute(path)) {
             Ok(file) => file,
             Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Ok(Some(Err(Fault::new(format!("the file cannot be read: {error}"))))),
+            Err(error) => {
+                let reason = format!("the file cannot be read: {}", io_reason(&error));
+                return Ok(Some(Err(Fault::new(reason))));
+            }
         };
         let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0));
         (&file).take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;

@@ -48,6 +48,7 @@ impl Vault {
         for user in std::mem::take(&mut dirty.forgetting) {
             self.sweep(&user, &mut dirty).await?;
         }
+        self.empty(std::mem::take(&mut dirty.emptied)).await?;
         let mut foreign: BTreeSet<String> = BTreeSet::new();
         for round in 1..=ROUNDS {
             let rows = self.rows(&dirty).await?;
@@ -65,6 +66,7 @@ impl Vault {
             for user in std::mem::take(&mut dirty.forgetting) {
                 self.sweep(&user, &mut dirty).await?;
             }
+            self.empty(std::mem::take(&mut dirty.emptied)).await?;
         }
         Ok(Vec::new())
     }
@@ -322,6 +324,46 @@ impl Vault {
             vault.snapshot().write(|snapshot| gone.iter().try_for_each(|path| snapshot.remove(path)))
         })
         .await
+    }
+
+    /// Removes what is left in the folders of forgotten sessions and users: files that cannot be read, and links. Files that are none
+    /// of Strata's stay.
+    async fn empty(self: &Arc<Self>, emptied: BTreeSet<(UserId, Option<SessionId>)>) -> Result<()> {
+        for (user, session) in emptied {
+            let folder = match &session {
+                Some(session) => layout::conversation(&user, session.as_str())?,
+                None => format!("{}{}", layout::user_folder(&user)?, layout::ENTRIES),
+            };
+            let user_file = session.is_none().then(|| layout::user_folder(&user)).transpose()?;
+            let user_file = user_file.filter(|folder| !folder.is_empty());
+            let user_file = user_file.map(|folder| format!("{folder}{}", layout::USER_FILE));
+            let vault = Arc::clone(self);
+            let removed = blocking(move || vault.remove_left(&folder, user_file)).await?;
+            self.git_notice(removed);
+        }
+        Ok(())
+    }
+
+    fn remove_left(&self, folder: &str, user_file: Option<String>) -> Result<usize> {
+        let walk = self.disk.walk(&[folder]).map_err(|error| unwritten(&error))?;
+        let files = walk.files.into_iter().map(|(path, _)| path);
+        let odd = walk.problems.into_iter().map(|problem| problem.path);
+        let snapshot = self.snapshot();
+        let mut left: Vec<String> = Vec::new();
+        for path in files.filter(|path| layout::place(path).is_some()).chain(odd) {
+            // An item that has been written since is not part of what was forgotten.
+            if snapshot.at(&path)?.is_none() {
+                left.push(path);
+            }
+        }
+        drop(snapshot);
+        left.iter().try_for_each(|path| self.disk.remove(path)).map_err(|error| unwritten(&error))?;
+        if let Some(path) = user_file.filter(|_| !self.disk.absolute(folder).exists()) {
+            self.disk.remove(&path).map_err(|error| unwritten(&error))?;
+        }
+        self.disk.sync_folders_of(left.iter().map(String::as_str)).map_err(|error| unwritten(&error))?;
+        self.snapshot().write(|snapshot| left.iter().try_for_each(|path| snapshot.solve(path)))?;
+        Ok(left.len())
     }
 
     /// Which of the items exist.

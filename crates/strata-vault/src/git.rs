@@ -1,10 +1,13 @@
 //! The history of a vault in git. The `git` program runs as a process of its own beside the store and never makes a request wait.
 //!
-//! Only the vault's own folders are added and committed. Hooks of the repository are not run, because they could wait for a
-//! person or change files; a lock that a killed process has left behind is removed after a while.
+//! Only files of the vault's layout are added and committed: no links, and no temporary files of editors. Hooks of the repository
+//! are not run, because they could wait for a person or change files; a lock that a killed process has left behind is removed
+//! after a while. [`undo`] takes commits back.
 
 mod message;
+mod undo;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::Arc;
@@ -12,11 +15,15 @@ use std::time::Duration;
 
 use strata_core::ports::Clock;
 use strata_core::{Error, Result};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::disk::Disk;
 use super::layout;
+use super::snapshot::Snapshot;
+pub(crate) use undo::Step;
 
 /// The pause without writes after which they are committed. A learning step writes its files within it.
 const QUIET: Duration = Duration::from_secs(1);
@@ -35,6 +42,19 @@ const BUSY: Duration = Duration::from_secs(5);
 
 /// Files that git leaves out: Strata's own data, keys, and what the memory-proxy design derives.
 const IGNORED: &str = ".strata/\nkeys/\nchroma/\nmemory_index.json\n.strata-*.tmp\n";
+
+/// The files that are committed; git matches them as globs. [`layout::place`] decides in the end.
+const COMMITTED: [&str; 6] = [
+    ":(icase,glob)entries/**/*.md",
+    ":(glob)entries/**/session.json",
+    ":(icase,glob)users/*/entries/**/*.md",
+    ":(glob)users/*/entries/**/session.json",
+    ":(glob)users/*/user.json",
+    ":(glob).gitignore",
+];
+
+/// The most committed files in whose place something else lies that are named to git one by one.
+const MAX_EXCLUDED: usize = 500;
 
 /// States of a repository in which a person is in the middle of something.
 const IN_PROGRESS: [&str; 6] =
@@ -66,32 +86,66 @@ impl Git {
 
     /// Commits what has changed in the vault's folders. The repository and its ignore file are made if they are missing.
     pub async fn commit(&self) -> Result<Committed> {
-        self.set_up().await?;
         if let Some(what) = self.in_progress() {
-            return Ok(Committed::Busy(format!("the repository has `.git/{what}`; finish that first")));
+            return Ok(Committed::Busy(format!(
+                "the repository has `.git/{what}`: finish or abort with git what was begun there"
+            )));
         }
+        let Some(staged) = self.stage().await? else { return Ok(Committed::Nothing) };
+        let (subject, body) = message::describe(&self.root, &staged.changes, &self.refused());
+        self.record(&staged, &subject, &body).await?;
+        Ok(Committed::Commit(subject))
+    }
+
+    /// Stages what has changed in the files of the vault's layout; `None` if nothing has.
+    async fn stage(&self) -> Result<Option<Staged>> {
+        self.set_up().await?;
         self.remove_stale_lock();
-        let paths = self.paths().await?;
-        self.run(&[&["add", "--all", "--"], paths.as_slice()].concat()).await?;
-        let listing = ["diff", "--cached", "--name-status", "--no-renames", "-z", "--"];
-        let staged = self.text(&[&listing, paths.as_slice()].concat()).await?;
-        if staged.is_empty() {
-            return Ok(Committed::Nothing);
+        let listing =
+            ["ls-files", "-z", "-t", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
+        let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
+        let disk = Disk::new(&self.root);
+        let (mut paths, mut excluded) = (String::new(), Vec::new());
+        for (tag, path) in listed.split('\0').filter_map(|line| line.split_once(' ')) {
+            if is_committed(&disk, path) {
+                paths.push_str(path);
+                paths.push('\0');
+            } else if tag != "?" && excluded.len() < MAX_EXCLUDED {
+                excluded.push(format!(":(exclude,literal){path}"));
+            }
         }
-        let (subject, body) = message::describe(&self.root, &staged);
+        self.run_with(&["update-index", "--add", "--remove", "-z", "--stdin"], paths.as_bytes()).await?;
+        let listing = ["diff", "--cached", "--name-status", "--no-renames", "-z", "--"];
+        let changes = self.text(&[&listing[..], &COMMITTED].concat()).await?;
+        Ok((!changes.is_empty()).then_some(Staged { changes, excluded }))
+    }
+
+    /// Commits what is staged in the vault's folders, and nothing else.
+    async fn record(&self, staged: &Staged, subject: &str, body: &str) -> Result<()> {
         let mut arguments: Vec<String> = self.identity().await?;
-        arguments.extend(["commit", "--quiet", "--no-verify", "--only", "-m"].map(str::to_owned));
-        arguments.extend([subject.clone()]);
+        arguments.extend(["commit", "--quiet", "--no-verify", "--only", "-m", subject].map(str::to_owned));
         if !body.is_empty() {
-            arguments.extend(["-m".to_owned(), body]);
+            arguments.extend(["-m".to_owned(), body.to_owned()]);
         }
         arguments.push("--".to_owned());
         // Git refuses a folder without any file that it knows.
-        let is_staged = |path: &&str| staged.split('\0').any(|name| name.starts_with(*path));
-        let arguments: Vec<&str> =
-            arguments.iter().map(String::as_str).chain(paths.into_iter().filter(is_staged)).collect();
+        let is_staged = |path: &&str| staged.changes.split('\0').any(|name| name.starts_with(path));
+        let folders = [layout::ENTRIES, layout::USERS, ".gitignore"].into_iter().filter(is_staged);
+        arguments.extend(folders.map(str::to_owned));
+        arguments.extend(staged.excluded.iter().cloned());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.run(&arguments).await?;
-        Ok(Committed::Commit(subject))
+        Ok(())
+    }
+
+    /// The files that cannot be used, as the last look has found them.
+    fn refused(&self) -> HashSet<String> {
+        let path = self.root.join(layout::PRIVATE).join(super::vault::SNAPSHOT);
+        if !path.exists() {
+            return HashSet::new();
+        }
+        let problems = Snapshot::open(&path).and_then(|snapshot| snapshot.problems()).unwrap_or_default();
+        problems.into_iter().map(|problem| problem.path).collect()
     }
 
     /// The commits of the vault, newest first, one line each.
@@ -122,42 +176,6 @@ impl Git {
         }
     }
 
-    /// Takes a commit back with a commit of its own; without a name, the last one. Returns the first line of the commit that was
-    /// taken back. If later changes are in the way, nothing happens.
-    pub async fn undo(&self, commit: Option<&str>) -> Result<String> {
-        self.expect_repository()?;
-        if let Committed::Busy(what) = self.commit().await? {
-            return Err(Error::conflict(what));
-        }
-        if commit.is_none() {
-            self.refuse_second_undo().await?;
-        }
-        let commit = self.commit_id(commit.unwrap_or("HEAD")).await?;
-        let subject = self.text(&["show", "--no-patch", "--format=%s", &commit]).await?;
-        let mut arguments = self.identity().await?;
-        arguments.extend(["revert", "--no-edit", &commit].map(str::to_owned));
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        if let Err(error) = self.run(&arguments).await {
-            let _ = self.run(&["revert", "--abort"]).await;
-            let message =
-                format!("commit `{commit}` cannot be taken back, because later ones change the same files");
-            return Err(Error::conflict(message).with_source(error));
-        }
-        Ok(subject.trim().to_owned())
-    }
-
-    /// An undo is followed by a commit that takes the memory out of the vault. To take that one back would destroy the
-    /// memory, so a commit has to be named after an undo.
-    async fn refuse_second_undo(&self) -> Result<()> {
-        let last = self.text(&["log", "-2", "--format=%s"]).await?;
-        if last.lines().any(|subject| subject.starts_with("Revert \"")) {
-            let message =
-                "the last commits are an undo; name the commit to take back, as `strata vault log` shows it";
-            return Err(Error::conflict(message));
-        }
-        Ok(())
-    }
-
     /// Makes the repository and its ignore file if they are missing.
     async fn set_up(&self) -> Result<()> {
         if std::fs::symlink_metadata(self.root.join(".git")).is_err() {
@@ -178,18 +196,6 @@ impl Git {
             "the vault `{}` has no history yet; set `enable_git_versioning` to true",
             self.root.display()
         )))
-    }
-
-    /// The vault's folders that are there, or that git knows.
-    async fn paths(&self) -> Result<Vec<&'static str>> {
-        let mut paths = Vec::new();
-        for name in [layout::ENTRIES, layout::USERS, ".gitignore"] {
-            let is_there = std::fs::symlink_metadata(self.root.join(name)).is_ok();
-            if is_there || !self.text(&["ls-files", "--", name]).await?.is_empty() {
-                paths.push(name);
-            }
-        }
-        Ok(paths)
     }
 
     fn in_progress(&self) -> Option<&'static str> {
@@ -234,8 +240,12 @@ impl Git {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository.
     async fn run(&self, arguments: &[&str]) -> Result<Output> {
+        self.run_with(arguments, &[]).await
+    }
+
+    /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository. Git reads `input`.
+    async fn run_with(&self, arguments: &[&str], input: &[u8]) -> Result<Output> {
         let mut command = Command::new("git");
         let safe = [
             "core.hooksPath=/dev/null",
@@ -258,9 +268,11 @@ impl Git {
             .env("GIT_EDITOR", "true")
             .env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root))
             .env("LC_ALL", "C")
-            .stdin(Stdio::null())
+            .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = tokio::time::timeout(PATIENCE, fed(command, input)).await;
         let output = output.map_err(|_| Error::unavailable("git takes too long"))?;
         let output = output.map_err(|error| {
             Error::unavailable("git cannot be run; install it, or set `enable_git_versioning` to false")
@@ -276,6 +288,34 @@ impl Git {
             arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&"")
         )))
     }
+}
+
+/// Changes that are staged.
+struct Staged {
+    /// Statuses and paths, as `git diff --name-status -z` names them.
+    changes: String,
+    /// Patterns for committed files in whose place a link or a folder lies now.
+    excluded: Vec<String>,
+}
+
+/// Whether a path is a file of the vault's layout that lies inside of the vault, or that is gone.
+fn is_committed(disk: &Disk, path: &str) -> bool {
+    let is_ours = path == ".gitignore" || path.ends_with("/user.json") || layout::place(path).is_some();
+    is_ours && disk.is_file_or_gone(path)
+}
+
+/// Runs a command that reads `input`.
+async fn fed(mut command: Command, input: &[u8]) -> std::io::Result<Output> {
+    let mut child = command.spawn()?;
+    let pipe = child.stdin.take();
+    let feeding = async {
+        if let Some(mut pipe) = pipe {
+            // A command that ends early says why in its output.
+            let _ = pipe.write_all(input).await;
+        }
+    };
+    let ((), output) = tokio::join!(feeding, child.wait_with_output());
+    output
 }
 
 /// Commits in the background while the vault is open.

@@ -153,7 +153,7 @@ pub(crate) fn needs_user_file(user: &UserId) -> Result<bool> {
 }
 
 /// The folder of a conversation, without a slash at its end.
-fn conversation(user: &UserId, conversation: &str) -> Result<String> {
+pub(crate) fn conversation(user: &UserId, conversation: &str) -> Result<String> {
     let stem = file_stem(conversation)?;
     let stem = if stem == DELETED { ESCAPED_DELETED.to_owned() } else { stem };
     Ok(format!("{}{ENTRIES}/{stem}", user_folder(user)?))

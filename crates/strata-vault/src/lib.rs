@@ -28,4 +28,4 @@ mod watch;
 
 pub use git::{Committed, Git};
 pub use store::{VaultOptions, VaultStore};
-pub use vault::{Progress, remove_index};
+pub use vault::{Progress, is_vault, remove_index};

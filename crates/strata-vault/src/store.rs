@@ -19,9 +19,11 @@ use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Tu
 use tokio::sync::{mpsc, oneshot};
 
 use super::dirty::Dirty;
-use super::git::{Committer, Git};
+use super::git::{Committer, Git, Step};
 use super::keeper::{self, Call};
+use super::layout;
 use super::scope::Scope;
+use super::snapshot::Problem;
 use super::vault::{BUILT, CLEAN, Progress, Vault, blocking};
 use super::watch::Watch;
 
@@ -109,14 +111,42 @@ impl VaultStore {
         answered.await.map_err(|_| stopped())?
     }
 
+    /// Takes a commit of the vault's history back with a commit of its own; without a name, the last one that is not taken back
+    /// already. What the commit added leaves recall, and what it took out comes back. Returns the first line of its message.
+    pub async fn undo(&self, commit: Option<&str>) -> Result<String> {
+        self.step(Step::Undo, commit).await
+    }
+
+    /// Does again what the last undo has taken back. Returns the first line of the message of the commit that is in force again.
+    pub async fn redo(&self) -> Result<String> {
+        self.step(Step::Redo, None).await
+    }
+
+    async fn step(&self, step: Step, commit: Option<&str>) -> Result<String> {
+        // Edits that nobody has taken in yet become a commit of their own.
+        self.sync().await?;
+        let git = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?;
+        let taken = git.begin(step, commit).await?;
+        if let Err(error) = self.sync().await {
+            git.abort().await;
+            return Err(error);
+        }
+        git.finish(taken).await
+    }
+
     fn call(&self, call: Call) -> Result<()> {
         self.calls.send(call).map_err(|_| stopped())
     }
 
     /// The files that cannot be used, each with its line and reason.
     pub async fn problems(&self) -> Result<Vec<String>> {
+        self.problems_that(|_| true).await
+    }
+
+    async fn problems_that(&self, counts: impl Fn(&Problem) -> bool) -> Result<Vec<String>> {
         let vault = Arc::clone(&self.vault);
-        let problems = blocking(move || vault.snapshot().problems()).await?;
+        let mut problems = blocking(move || vault.snapshot().problems()).await?;
+        problems.retain(counts);
         let more = problems.len().saturating_sub(LISTED_PROBLEMS);
         let mut listed: Vec<String> =
             problems.iter().take(LISTED_PROBLEMS).map(ToString::to_string).collect();
@@ -262,6 +292,15 @@ impl Store for VaultStore {
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {
         self.vault.index.users(page).await
+    }
+
+    async fn unusable_files(&self, user: &UserId) -> Result<Vec<String>> {
+        let folder = layout::user_folder(user)?;
+        let is_own = |problem: &Problem| match folder.is_empty() {
+            true => !problem.path.starts_with(&format!("{}/", layout::USERS)),
+            false => problem.path.starts_with(&folder),
+        };
+        self.problems_that(is_own).await
     }
 
     async fn check(&self, depth: CheckDepth) -> Result<Health> {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use strata_core::error::io_reason;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::SummaryQuery;
 use strata_core::{Error, Result, SessionId};
@@ -17,7 +18,7 @@ use super::snapshot::Snapshot;
 
 /// The files of the index and the snapshot, with the logs that SQLite keeps beside them.
 const INDEX: &str = "index.db";
-const SNAPSHOT: &str = "files.db";
+pub(crate) const SNAPSHOT: &str = "files.db";
 const LOGS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// The marks of the snapshot: that all files have been read once, and that the last process has closed the vault.
@@ -121,6 +122,13 @@ impl Vault {
     }
 }
 
+/// Whether a folder holds a vault: files of the default user, of other users, or Strata's own data.
+pub fn is_vault(root: &Path) -> bool {
+    let is_folder =
+        |name: &str| fs::symlink_metadata(root.join(name)).is_ok_and(|metadata| metadata.is_dir());
+    [super::layout::ENTRIES, super::layout::USERS, PRIVATE].into_iter().any(is_folder)
+}
+
 /// Removes the index of a vault, so that it is built again from the files when the vault is opened next. Fails while a process
 /// has the vault open.
 pub fn remove_index(root: &Path) -> Result<()> {
@@ -188,7 +196,7 @@ fn open_lock(path: &Path) -> Result<File> {
 }
 
 fn unlocked(error: &io::Error) -> Error {
-    Error::unavailable(format!("the vault cannot be locked: {error}"))
+    Error::unavailable(format!("the vault cannot be locked: {}", io_reason(error)))
 }
 
 /// Removes the index and the snapshot.
@@ -222,5 +230,8 @@ pub(crate) fn all_summaries(session: &SessionId) -> SummaryQuery {
 
 /// A failure of the file system.
 pub(crate) fn unwritten(error: &io::Error) -> Error {
-    Error::unavailable(format!("a file of the vault cannot be used: {error}; check the folder and the disk"))
+    Error::unavailable(format!(
+        "a file of the vault cannot be used: {}; check the folder and the disk",
+        io_reason(error)
+    ))
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use strata_core::store::{
-    Change, ChangeSet, CheckDepth, ItemKinds, MemoryQuery, MemorySelect, TextMatch, TextQuery,
+    Change, ChangeSet, CheckDepth, Forget, ItemKinds, MemoryQuery, MemorySelect, TextMatch, TextQuery,
 };
 use strata_core::turn::HiddenReason;
 use strata_core::{Memory, MemoryKind, Store, UserId};
@@ -230,6 +230,8 @@ async fn a_file_that_cannot_be_read_is_left_alone_and_reported() {
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert!(listed[0].contains("`entries/global/facts/a.md`, line "), "{listed:?}");
     assert!(listed[1].contains("line 2: `confidence` is not a number from 0 to 1"), "{listed:?}");
+    assert_eq!(store.unusable_files(&UserId::default()).await.unwrap(), listed);
+    assert!(store.unusable_files(&UserId::new("bo").unwrap()).await.unwrap().is_empty());
     assert_eq!(fs::read_to_string(&a).unwrap(), broken);
     assert_eq!(current(&store).await, ["Knows Ana"]);
     fs::write(&a, text).unwrap();
@@ -324,6 +326,37 @@ async fn many_files_at_once_are_taken_in() {
     }
     store.sync().await.unwrap();
     assert!(current(&store).await.iter().all(|content| content.starts_with("Statement")));
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgetting_removes_files_that_cannot_be_read_too() {
+    let (folder, store) = vault().await;
+    let root = folder.path();
+    let outside = tempfile::tempdir().unwrap();
+    let kept = write(outside.path(), "kept.md", "Outside\n");
+    write(root, "users/bo/entries/global/facts/a.md", "Bo likes plums\n");
+    write(root, "users/bo/entries/trip/facts/broken.md", "---\nid: [\n---\nBo's secret\n");
+    std::os::unix::fs::symlink(&kept, root.join("users/bo/entries/trip/facts/link.md")).unwrap();
+    let own = write(root, "users/bo/entries/trip/photo.txt", "not Strata's\n");
+    write(root, "entries/global/facts/mine.md", "Stays\n");
+    write(root, "entries/trip/facts/broken.md", "---\nid: [\n---\nstays\n");
+    write(root, "entries/trip/turns/user/hello.md", "We leave at noon\n");
+    store.sync().await.unwrap();
+    assert_eq!(problems(&store).await.len(), 3);
+    let forget = ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, Change::Forget(Forget::User));
+    store.apply(&UserId::new("bo").unwrap(), forget).await.unwrap();
+    assert_eq!(files(&root.join("users")), [own]);
+    assert!(kept.exists());
+    assert_eq!(files(&root.join("entries")).len(), 3);
+    assert_eq!(problems(&store).await.len(), 1);
+    let session = Forget::Session(strata_core::SessionId::new("trip").unwrap());
+    store
+        .apply(&UserId::default(), ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, Change::Forget(session)))
+        .await
+        .unwrap();
+    assert_eq!(files(&root.join("entries")).len(), 1);
+    assert!(problems(&store).await.is_empty());
 }
 
 /// Waits until a condition holds.

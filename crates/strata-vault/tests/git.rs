@@ -72,17 +72,16 @@ async fn a_commit_says_what_it_adds_and_can_be_taken_back() {
     let log = git.log(9).await.unwrap();
     assert_eq!(log.lines().count(), 2);
     assert!(git.diff(Some("HEAD")).await.unwrap().contains("+Is afraid of storms"));
-    assert_eq!(git.undo(None).await.unwrap(), "Add 1 memory");
-    store.sync().await.unwrap();
+    assert_eq!(store.undo(None).await.unwrap(), "Add 1 memory");
     assert_eq!(current(&store).await, ["Owns a sailing boat"]);
     // A person may do the same with git alone.
-    git.commit().await.unwrap();
-    run(root, &["revert", "--no-edit", "HEAD~3"]);
+    assert_eq!(run(root, &["log", "-1", "--format=%s"]), "Undo “Add 1 memory”\n");
+    run(root, &["revert", "--no-edit", "HEAD~2"]);
     store.sync().await.unwrap();
     assert!(current(&store).await.is_empty());
     git.commit().await.unwrap();
-    assert!(git.undo(Some("no-such-commit")).await.unwrap_err().message().contains("no commit"));
-    assert!(git.undo(Some("--hard")).await.is_err());
+    assert!(store.undo(Some("no-such-commit")).await.unwrap_err().message().contains("no commit"));
+    assert!(store.undo(Some("--hard")).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,13 +97,131 @@ async fn a_reverted_edit_brings_the_old_statement_back() {
     fs::write(&path, fs::read_to_string(&path).unwrap().replace("Oslo", "Bergen")).unwrap();
     store.sync().await.unwrap();
     git.commit().await.unwrap();
-    git.undo(None).await.unwrap();
-    assert!(
-        git.undo(None).await.unwrap_err().message().contains("name the commit"),
-        "an undo is not undone by chance"
-    );
-    store.sync().await.unwrap();
+    store.undo(None).await.unwrap();
     assert_eq!(current(&store).await, ["Lives in Oslo"]);
+    assert_eq!(store.redo().await.unwrap(), "Change 1 memory; take out 1 memory");
+    assert_eq!(current(&store).await, ["Lives in Bergen"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_step_back_can_be_taken_forth_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    for (name, text) in [("a", "Plays the cello"), ("b", "Owns a kayak")] {
+        write(root, &format!("entries/global/facts/{name}.md"), &format!("{text}\n"));
+        store.sync().await.unwrap();
+        git.commit().await.unwrap();
+    }
+    let both = ["Owns a kayak", "Plays the cello"];
+    store.undo(None).await.unwrap();
+    assert_eq!(current(&store).await, ["Plays the cello"]);
+    store.undo(None).await.unwrap();
+    assert!(current(&store).await.is_empty());
+    assert!(store.undo(None).await.unwrap_err().message().contains("no commit to take back"));
+    store.redo().await.unwrap();
+    assert_eq!(current(&store).await, ["Plays the cello"]);
+    store.redo().await.unwrap();
+    assert_eq!(current(&store).await, both);
+    assert!(store.redo().await.is_err());
+    // Removed by hand, and brought back by its name.
+    fs::remove_file(root.join("entries/global/facts/a.md")).unwrap();
+    store.sync().await.unwrap();
+    let committed = git.commit().await.unwrap();
+    assert_eq!(committed, Committed::Commit("Take out 1 memory".to_owned()));
+    assert_eq!(current(&store).await, ["Owns a kayak"]);
+    store.undo(Some("HEAD")).await.unwrap();
+    assert_eq!(current(&store).await, both);
+    assert_eq!(run(root, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn taking_back_a_tombstone_alone_brings_its_memory_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    write(root, "entries/global/facts/a.md", "Speaks Basque\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    // A person reverts with git alone, so the removed file and the tombstone are two commits.
+    run(root, &["rm", "--quiet", "entries/global/facts/a.md"]);
+    run(root, &["commit", "--quiet", "-m", "no longer"]);
+    store.sync().await.unwrap();
+    assert_eq!(git.commit().await.unwrap(), Committed::Commit("Take out 1 memory".to_owned()));
+    assert!(current(&store).await.is_empty());
+    store.undo(Some("HEAD")).await.unwrap();
+    assert_eq!(current(&store).await, ["Speaks Basque"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_that_cannot_be_done_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    let path = root.join("entries/global/facts/a.md");
+    write(root, "entries/global/facts/a.md", "Rows on Mondays\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    for (from, to) in [("Mondays", "Tuesdays"), ("Tuesdays", "Fridays")] {
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace(from, to)).unwrap();
+        store.sync().await.unwrap();
+        git.commit().await.unwrap();
+    }
+    let before = fs::read_to_string(&path).unwrap();
+    assert!(
+        store.undo(Some("HEAD~1")).await.unwrap_err().message().contains("later ones change the same files")
+    );
+    assert_eq!(
+        (fs::read_to_string(&path).unwrap(), run(root, &["status", "--porcelain"])),
+        (before, String::new())
+    );
+    // What a person has staged is neither committed nor lost.
+    write(root, "notes.md", "mine\n");
+    run(root, &["add", "notes.md"]);
+    assert!(store.undo(None).await.unwrap_err().message().contains("staged"));
+    assert_eq!(run(root, &["status", "--porcelain"]), "A  notes.md\n");
+    assert_eq!(current(&store).await, ["Rows on Fridays"]);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_files_of_the_layout_are_committed_and_only_memories_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    for path in [".a.md.swp", "a.md~", "#a.md#", ".#a.md", "~a.md", "4913", "photo.png", "a.md.tmp"] {
+        write(root, &format!("entries/global/facts/{path}"), "x\n");
+    }
+    write(root, "entries/global/facts/a.md", "Keeps bees\n");
+    write(root, "entries/global/facts/known.md", "Bakes bread\n");
+    write(root, "entries/global/facts/broken.md", "---\nid: [\n---\nx\n");
+    std::os::unix::fs::symlink("/etc/hostname", root.join("entries/global/facts/link.md")).unwrap();
+    store.sync().await.unwrap();
+    let committed = git.commit().await.unwrap();
+    assert_eq!(committed, Committed::Commit("Add 2 memories; keep 1 file that cannot be used".to_owned()));
+    let listed = run(root, &["ls-files"]);
+    let names: Vec<&str> = listed.lines().map(|line| line.rsplit('/').next().unwrap()).collect();
+    assert_eq!(names, [".gitignore", "a.md", "broken.md", "known.md"]);
+    assert_eq!(git.commit().await.unwrap(), Committed::Nothing);
+    // A link in the place of a committed file is not committed either.
+    fs::remove_file(root.join("entries/global/facts/known.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", root.join("entries/global/facts/known.md")).unwrap();
+    write(root, "entries/global/facts/b.md", "Knits\n");
+    store.sync().await.unwrap();
+    assert_eq!(git.commit().await.unwrap(), Committed::Commit("Add 1 memory".to_owned()));
+    assert!(!run(root, &["ls-tree", "-r", "HEAD"]).contains("120000"));
+    // A folder that leads out of the vault is left alone as well.
+    let outside = tempfile::tempdir().unwrap();
+    fs::rename(root.join("entries/global"), outside.path().join("global")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("global"), root.join("entries/global")).unwrap();
+    write(root, "entries/other/facts/c.md", "Whittles\n");
+    store.sync().await.unwrap();
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert!(!run(root, &["ls-tree", "-r", "HEAD"]).contains("120000"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

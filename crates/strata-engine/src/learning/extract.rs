@@ -24,7 +24,7 @@ use strata_core::job::Job;
 use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Owner, Role, Turn};
-use strata_language::secrets::secrets;
+use strata_language::secrets::{SecretKind, secrets};
 
 /// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
@@ -305,7 +305,9 @@ impl Learning {
 
     /// Whether a statement is not learned, because it holds a secret. A memory is shown to models in all sessions.
     pub(super) fn withholds(&self, content: &str) -> bool {
-        self.settings.secrets == LearnSecrets::Skip && !secrets(content).is_empty()
+        // The number of an account may well be what a person wants to be reminded of.
+        let is_secret = || secrets(content).iter().any(|secret| secret.kind != SecretKind::Account);
+        self.settings.secrets == LearnSecrets::Skip && is_secret()
     }
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {

@@ -168,6 +168,17 @@ impl TokenFigures {
     pub fn saved(&self) -> i128 {
         i128::from(self.raw) - i128::from(self.shown)
     }
+
+    /// The tokens that were not sent, in words.
+    pub fn words(&self) -> String {
+        match (self.saved_share, self.saved()) {
+            (None, _) => "not enough data".to_owned(),
+            (Some(_), saved @ ..0) => {
+                format!("none: short sessions, to which memory added {} tokens", -saved)
+            }
+            (Some(share), saved) => format!("{saved} of {} ({})", self.raw, super::Unit::Share.words(share)),
+        }
+    }
 }
 
 /// What failed in the period.

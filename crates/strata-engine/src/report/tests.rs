@@ -78,7 +78,7 @@ fn jobs() -> Vec<Job> {
 }
 
 fn report() -> Report {
-    Report::of(&ReportRows { requests: requests(), jobs: jobs(), is_cut: false }, week())
+    Report::of(&ReportRows { requests: requests(), jobs: jobs(), ..ReportRows::default() }, week())
 }
 
 #[track_caller]
@@ -193,8 +193,11 @@ fn the_99th_percentile_needs_a_hundred_values() {
 
 #[test]
 fn a_period_whose_rows_were_not_all_read_begins_with_the_oldest_read() {
-    let rows =
-        ReportRows { requests: vec![request(3 * DAY), request(5 * DAY)], jobs: Vec::new(), is_cut: true };
+    let rows = ReportRows {
+        requests: vec![request(3 * DAY), request(5 * DAY)],
+        is_cut: true,
+        ..ReportRows::default()
+    };
     let report = Report::of(&rows, week());
     assert_eq!(report.period.since, at(3 * DAY));
     assert_eq!((report.period.days(), report.cost.days), (4.0, 4.0));
@@ -217,4 +220,46 @@ fn each_day_of_the_period_has_its_figures() {
     let first = (2, Some(0.5), Some(10), Some(30));
     assert_eq!(days, [first, one(1.0, 7), none, none, none, none, none, one(0.0, 5)]);
     assert_eq!(report.days[1].since, at(midnight));
+}
+
+#[test]
+fn a_store_of_two_items_is_not_judged() {
+    let rows = |items| ReportRows { requests: requests(), items: Some(items), ..ReportRows::default() };
+    let small = Report::of(&rows(2), week());
+    for trigger in &small.triggers[..5] {
+        assert_eq!((trigger.verdict, trigger.value), (Verdict::NotEnoughData, None), "{}", trigger.name);
+        assert_eq!(trigger.missing.as_deref(), Some("2 items are stored; 3 are needed"));
+    }
+    assert_eq!(small.triggers[6].name, "p95_latency");
+    assert_eq!(small.triggers[6].verdict, Verdict::Fine, "recall of a small store has a time too");
+    assert_eq!(Report::of(&rows(3), week()).triggers[0].verdict, Verdict::Act);
+}
+
+#[test]
+fn what_is_in_force_is_not_advised() {
+    let advice = |embeds, reranks| {
+        let in_force = InForce { embeds, reranks };
+        let report =
+            Report::of(&ReportRows { requests: requests(), in_force, ..ReportRows::default() }, week());
+        assert_eq!(report.triggers[0].verdict, Verdict::Act);
+        (report.triggers[0].setting, report.triggers[0].change.clone())
+    };
+    let (setting, change) = advice(false, false);
+    assert!(setting == "embedder" && change.contains("builtin"), "{change}");
+    let (setting, change) = advice(true, false);
+    assert!(setting == "recall.rerank" && !change.contains("builtin"), "{change}");
+    let (setting, change) = advice(true, true);
+    assert!(setting == "embedder" && !change.contains("builtin") && !change.contains("reader"), "{change}");
+}
+
+#[test]
+fn tokens_that_memory_adds_are_not_called_saved() {
+    let row = |raw, input| {
+        let mut row = request(1);
+        row.prompt.raw_tokens = Some(raw);
+        row.prompt.input_tokens = Some(input);
+        Report::of(&ReportRows { requests: vec![row], ..ReportRows::default() }, week()).tokens.words()
+    };
+    assert_eq!(row(1_000, 250), "750 of 1000 (75.0 %)");
+    assert_eq!(row(10, 250), "none: short sessions, to which memory added 240 tokens");
 }

@@ -2,7 +2,7 @@
 
 use strata_core::metric::RequestMetric;
 
-use super::{MIN_REQUESTS, Report};
+use super::{InForce, MIN_ITEMS, MIN_REQUESTS, Report, ReportRows};
 
 /// What a trigger says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -89,17 +89,48 @@ pub struct Trigger {
 }
 
 /// All rows of the table, in its order.
-pub(super) fn all(report: &Report, asking: &[&RequestMetric]) -> Vec<Trigger> {
-    vec![
-        few_hits(report),
-        fallback(report),
+pub(super) fn all(report: &Report, rows: &ReportRows, asking: &[&RequestMetric]) -> Vec<Trigger> {
+    let recall = [
+        few_hits(report, rows.in_force),
+        fallback(report, rows.in_force),
         summaries_only(report),
         truncation(report, asking),
         embedding_needed(report),
-        complaints(report),
-        latency(report),
-        summary_cost(report),
-    ]
+    ];
+    let stored = rows.items.unwrap_or(MIN_ITEMS);
+    let recall = recall
+        .into_iter()
+        .map(|trigger| if stored < MIN_ITEMS { unjudged(trigger, stored) } else { trigger });
+    recall.chain([complaints(report), latency(report), summary_cost(report)]).collect()
+}
+
+/// A trigger of a store that is too small to be judged.
+fn unjudged(trigger: Trigger, stored: usize) -> Trigger {
+    let items = if stored == 1 { "item is" } else { "items are" };
+    let missing = Some(format!("{stored} {items} stored; {MIN_ITEMS} are needed"));
+    Trigger { value: None, verdict: Verdict::NotEnoughData, missing, ..trigger }
+}
+
+/// How to find more by meaning, beyond what is in force.
+fn by_meaning(in_force: InForce) -> (&'static str, &'static str, &'static str) {
+    match in_force {
+        InForce { embeds: false, .. } => (
+            "embedder",
+            "`embedder = \"builtin\"` compares by meaning",
+            "5 to 15 ms of one core for a question and about 30 ms for a turn",
+        ),
+        InForce { reranks: false, .. } => (
+            "recall.rerank",
+            "an embedder is in force and serves such questions; if answers are missing, `recall.rerank = \"reader\"`",
+            "5 to 40 ms of one core for each of 20 candidates",
+        ),
+        InForce { .. } => (
+            "embedder",
+            "an embedder and a cross-encoder are in force and serve such questions; if answers are missing, a larger encoder: \
+             `embedder = \"onnx:DIR\"` or `URL#MODEL`",
+            "all items are embedded again: about 30 ms of one core a turn, or the remote model's price",
+        ),
+    }
 }
 
 /// The parts of a trigger that are known without its value.
@@ -128,36 +159,36 @@ impl Row {
 }
 
 fn too_few(report: &Report) -> String {
-    format!("{} requests in the period; {MIN_REQUESTS} are needed", report.requests)
+    let requests = if report.requests == 1 { "request" } else { "requests" };
+    format!("{} {requests} in the period; {MIN_REQUESTS} are needed", report.requests)
 }
 
-fn few_hits(report: &Report) -> Trigger {
+fn few_hits(report: &Report, in_force: InForce) -> Trigger {
+    let (setting, change, cost) = by_meaning(in_force);
     Row {
         name: "few_fts_hits",
         metric: "questions with fewer than 3 full-text hits",
         unit: Unit::Share,
         threshold: 0.3,
         meaning: "the words of questions and answers differ too often for lexical retrieval",
-        setting: "embedder",
-        change: "`embedder = \"builtin\"` compares by meaning; with it already set, `recall.rerank = \"reader\"`".to_owned(),
-        cost: "5 to 15 ms of one core for a question and about 30 ms for a turn; with the reader, 5 to 40 ms for each of 20 candidates"
-            .to_owned(),
+        setting,
+        change: change.to_owned(),
+        cost: cost.to_owned(),
     }
     .judge(report.recall.few_hits, || too_few(report))
 }
 
-fn fallback(report: &Report) -> Trigger {
+fn fallback(report: &Report, in_force: InForce) -> Trigger {
+    let (setting, change, cost) = by_meaning(in_force);
     Row {
         name: "fallback",
         metric: "questions answered by trigrams or by the most recent turns",
         unit: Unit::Share,
         threshold: 0.5,
         meaning: "full text is no longer the main path",
-        setting: "embedder",
-        change: "`embedder = \"builtin\"`, or a model of your own as `URL#MODEL`".to_owned(),
-        cost:
-            "5 to 15 ms of one core for a question; a remote model costs its price for each turn and question"
-                .to_owned(),
+        setting,
+        change: change.to_owned(),
+        cost: cost.to_owned(),
     }
     .judge(report.recall.fallback, || too_few(report))
 }

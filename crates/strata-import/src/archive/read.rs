@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use strata_core::error::shown;
+use strata_core::error::{io_reason, shown};
 use strata_core::hash::hex;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{
@@ -100,7 +100,12 @@ struct Reader {
 impl Reader {
     fn open(path: &Path) -> Result<Self> {
         let cannot = |error: std::io::Error| {
-            Error::not_found(format!("file `{}` cannot be read: {error}", path.display())).with_source(error)
+            Error::not_found(format!(
+                "file `{}` cannot be read: {}; check the path",
+                path.display(),
+                io_reason(&error)
+            ))
+            .with_source(error)
         };
         let mut file = BufReader::new(File::open(path).map_err(cannot)?);
         let is_packed = file.fill_buf().map_err(cannot)?.starts_with(&[0x1f, 0x8b]);
@@ -116,7 +121,11 @@ impl Reader {
         let mut text = Vec::new();
         let read = self.input.read_until(b'\n', &mut text);
         let length = read.map_err(|error| {
-            Error::unavailable(format!("file `{}` cannot be read: {error}", self.path.display()))
+            Error::unavailable(format!(
+                "file `{}` cannot be read: {}",
+                self.path.display(),
+                io_reason(&error)
+            ))
         })?;
         if length == 0 {
             return Ok(None);

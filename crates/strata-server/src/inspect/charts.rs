@@ -80,7 +80,8 @@ pub(super) fn chart(
         top: words(most.unwrap_or(largest)),
         bars: days.iter().enumerate().filter_map(bar).collect(),
         ends: (end(days.first()), end(days.last())),
-        is_empty: largest <= 0.0 && known().next().is_none(),
+        // Counts that are all zero draw nothing; a share of zero is a value.
+        is_empty: largest <= 0.0 && (most.is_none() || known().next().is_none()),
     }
 }
 
@@ -109,6 +110,9 @@ mod tests {
     fn a_chart_without_values_says_so() {
         let chart = chart("Turns", &[], None, |value| value.to_string());
         assert!(chart.is_empty && chart.bars.is_empty());
+        let zero = [DayValue { day: "1".to_owned(), value: Some(0.0) }];
+        assert!(super::chart("Turns", &zero, None, |value| value.to_string()).is_empty);
+        assert!(!super::chart("Hit rate", &zero, Some(1.0), |value| value.to_string()).is_empty);
         assert_eq!(share_width(0.0, 0.0, 100.0), "0.0");
         assert_eq!(
             (share_width(1.0, 10_000.0, 100.0), share_width(3.0, 2.0, 100.0)),

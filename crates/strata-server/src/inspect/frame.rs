@@ -254,7 +254,7 @@ pub(crate) fn failure_page(error: ErrorDetail, answer: Response) -> Response {
     let page = FailurePage {
         frame: Frame::default().titled(Section::None, title),
         status,
-        message: error.message.replace('`', "“"),
+        message: quoted(&error.message),
     };
     let (mut parts, body) = answer.into_parts();
     match page.render() {
@@ -265,6 +265,20 @@ pub(crate) fn failure_page(error: ErrorDetail, answer: Response) -> Response {
         }
         Err(_) => Response::from_parts(parts, body),
     }
+}
+
+/// A message with typographic quotes instead of backticks.
+pub(super) fn quoted(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    for (place, part) in message.split('`').enumerate() {
+        text.push_str(match place {
+            0 => "",
+            place if place % 2 == 1 => "“",
+            _ => "”",
+        });
+        text.push_str(part);
+    }
+    text
 }
 
 /// Percent-encodes a name for a path or a query.
@@ -314,6 +328,12 @@ mod unit_tests {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "−1,234,567")] {
             assert_eq!(grouped(number), text);
         }
+    }
+
+    #[test]
+    fn a_message_has_quotes_in_pairs() {
+        assert_eq!(quoted("session `a` is no `b`"), "session “a” is no “b”");
+        assert_eq!(quoted("plain"), "plain");
     }
 
     #[test]

@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use jiff::Timestamp;
-use strata_core::memory::Memory;
+use strata_core::memory::{Memory, TodoState};
 use strata_core::store::{MemoryQuery, MemorySelect};
+use strata_core::turn::HiddenReason;
 use strata_core::{MemoryId, UserId};
 use strata_engine::{HistoryStep, MemoryEdit};
 
@@ -171,7 +172,7 @@ fn step_view(frame: &Frame, step: &HistoryStep, shown: MemoryId, room: &mut Room
         href: (memory.id != shown).then(|| frame.href(&format!("/inspect/memories/{}", memory.id))),
         text: room.line(&memory.content, 300),
         period,
-        sentence: room.clip(&step.to_string(), 900),
+        sentence: room.clip(&ending(step), 600),
         said: step
             .said
             .iter()
@@ -182,6 +183,37 @@ fn step_view(frame: &Frame, step: &HistoryStep, shown: MemoryId, room: &mut Room
             })
             .collect(),
     }
+}
+
+/// How a statement ended, in a sentence; empty for one that holds. The page shows its period and its sources itself.
+fn ending(step: &HistoryStep) -> String {
+    let memory = &step.memory;
+    let mut parts: Vec<String> = Vec::new();
+    match (memory.valid_to, memory.todo()) {
+        (Some(_), Some(TodoState::Done)) => parts.push("It was done".to_owned()),
+        (Some(_), Some(TodoState::Dropped)) => parts.push("It was dropped".to_owned()),
+        (Some(_), _) => match &step.replacement {
+            Some(replacement) => parts.push(format!("“{replacement}” took its place")),
+            None if step.replaced_by.is_some() => parts.push("Another memory took its place".to_owned()),
+            None => parts.push("It ended".to_owned()),
+        },
+        (None, _) => {}
+    }
+    if step.replaced_by_hand {
+        parts.push("written by hand".to_owned());
+    }
+    if let (Some(_), Some(certainty)) = (memory.valid_to, memory.notes.certainty) {
+        parts.push(format!("the reader was {certainty} % sure"));
+    }
+    if let Some(hidden) = memory.hidden {
+        let how = match hidden.reason {
+            HiddenReason::Evicted => "evicted",
+            HiddenReason::Abandoned => "taken back, because its message was edited",
+            _ => "deleted",
+        };
+        parts.push(format!("{how} on {}", day(hidden.at)));
+    }
+    parts.join("; ")
 }
 
 /// The statements of a history as bars over time, and both ends of the drawing.
@@ -205,12 +237,16 @@ fn timeline(
         Span {
             x: format!("{from:.1}"),
             width: format!("{:.1}", (to - from).max(6.0)),
-            label: room.line(&memory.content, 60).text,
+            label: shortened(room.line(&memory.content, 90)),
             is_this: memory.id == shown,
             is_open: memory.valid_to.is_none(),
         }
     });
     ((day(start), day(end)), spans.collect())
+}
+
+fn shortened(text: Clipped) -> String {
+    if text.more > 0 { format!("{}…", text.text.trim_end()) } else { text.text }
 }
 
 async fn edit(

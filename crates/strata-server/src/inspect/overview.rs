@@ -12,7 +12,7 @@ use strata_engine::report::{Report, Unit};
 
 use super::charts::{Chart, DayValue, chart};
 use super::clip::Room;
-use super::frame::{Frame, Section, Visitor, day, grouped, moment};
+use super::frame::{Frame, Section, Visitor, day, grouped, moment, quoted};
 use super::report::TriggerView;
 use super::sessions::SessionRow;
 use crate::app::App;
@@ -37,6 +37,8 @@ struct OverviewPage {
     charts: Vec<Chart>,
     triggers: Vec<TriggerView>,
     failures: Vec<String>,
+    /// Files of a vault that cannot be used, with line and reason.
+    files: Vec<String>,
     sessions: Vec<SessionRow>,
     is_new: bool,
 }
@@ -54,6 +56,8 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let sessions = engine.sessions.list(&user, Page::first(5)).await?;
     let mut room = Room::new();
     let sessions = sessions.iter().map(|session| SessionRow::new(&frame, session, &mut room)).collect();
+    let files = engine.store().unusable_files(&user).await?;
+    let files = files.iter().map(|file| quoted(&room.line(file, 400).text)).collect();
     let dates: Vec<String> =
         (0..DAYS).map(|number| day(start + SignedDuration::from_hours(24 * i64::from(number)))).collect();
     let mut charts = growth_charts(&growth, &dates);
@@ -64,6 +68,7 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
         charts,
         triggers: report.triggers.iter().map(TriggerView::new).collect(),
         failures: failures(&report, &mut room),
+        files,
         sessions,
         frame,
     };

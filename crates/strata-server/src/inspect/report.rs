@@ -104,10 +104,6 @@ fn figures(report: &Report) -> Vec<(&'static str, String, &'static str)> {
     let Report { recall, tokens, failures, cost, .. } = report;
     let share = |share: Option<f64>| share.map_or(TOO_LITTLE.to_owned(), |share| Unit::Share.words(share));
     let dead: u64 = failures.dead_jobs.values().sum();
-    let saved = match tokens.saved_share {
-        Some(share) => format!("{} ({})", grouped(tokens.saved()), Unit::Share.words(share)),
-        None => TOO_LITTLE.to_owned(),
-    };
     vec![
         ("Hit rate", share(recall.hit_rate), "questions that got an item"),
         ("Full-text hit rate", share(recall.fts_hit_rate), "questions whose words were found"),
@@ -115,7 +111,7 @@ fn figures(report: &Report) -> Vec<(&'static str, String, &'static str)> {
         ("Truncation", share(recall.truncation), "the budget excluded something"),
         ("Recall p50 · p95 · p99", times(&recall.latency), "time that recall takes"),
         ("Model p50 · p95 · p99", times(&recall.model_latency), "time until models have answered"),
-        ("Tokens saved", saved, "against sending the whole session"),
+        ("Tokens saved", tokens.words(), "against sending the whole session"),
         ("Prefix stability", share(tokens.prefix_stability), "of a prompt equals the prompt before it"),
         ("Failed jobs", grouped(dead), "given up after all attempts"),
         ("Failed summaries", grouped(failures.summaries), "given up, or made without their model"),

@@ -15,7 +15,7 @@ use super::charts::share_width;
 use super::clip::{Clipped, Room};
 use super::diff::{Part, diff};
 use super::frame::{Frame, Section, Visitor, grouped, moment};
-use super::sessions::path;
+use super::sessions::{named, path};
 use super::turn::TurnView;
 use crate::app::App;
 use crate::error::ApiError;
@@ -92,7 +92,7 @@ async fn turns(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, asked, .. } = visitor;
-    let session = app.engine().sessions.get(&user, &SessionId::new(id)?).await?;
+    let session = app.engine().sessions.get(&user, &named(id)?).await?;
     let frame = titled(frame, &session);
     let newest = session.turn_count.saturating_sub(TURNS);
     let first = asked.after.parse::<u64>().map_or(newest, |after| after.saturating_add(1));
@@ -160,7 +160,7 @@ async fn state(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, .. } = visitor;
-    let session = app.engine().sessions.get(&user, &SessionId::new(id)?).await?;
+    let session = app.engine().sessions.get(&user, &named(id)?).await?;
     let frame = titled(frame, &session);
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "/state", &mut room);
@@ -277,7 +277,7 @@ async fn summaries(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, .. } = visitor;
-    let session = app.engine().sessions.get(&user, &SessionId::new(id)?).await?;
+    let session = app.engine().sessions.get(&user, &named(id)?).await?;
     let frame = titled(frame, &session);
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "/summaries", &mut room);
@@ -339,6 +339,8 @@ struct PromptPage {
     action: String,
     question: String,
     shown: Option<ShownPrompt>,
+    /// Whether the prompt is loaded after the page, because recall of a large user takes its time.
+    loads_later: bool,
 }
 
 struct ShownPrompt {
@@ -358,7 +360,7 @@ async fn prompt(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, asked, caller } = visitor;
-    let session = app.engine().sessions.get(&user, &SessionId::new(id)?).await?;
+    let session = app.engine().sessions.get(&user, &named(id)?).await?;
     let frame = titled(frame, &session);
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "/prompt", &mut room);
@@ -366,7 +368,10 @@ async fn prompt(
         "" => last_question(&app, &user, &session.id).await?,
         question => question.to_owned(),
     };
-    let shown = match question.is_empty() {
+    let revision = app.engine().store().head(&user).await?.revision;
+    let is_large = revision > app.engine().settings().recall.index_max_items;
+    let loads_later = is_large && asked.q.trim().is_empty() && !question.is_empty();
+    let shown = match question.is_empty() || loads_later {
         true => None,
         false => {
             let scope = caller.recall_scope(true, Some(&session.id), None);
@@ -380,7 +385,7 @@ async fn prompt(
     };
     let action = path(session.id.as_str()) + "/prompt";
     let question = room.clip(&question, 2_000).text;
-    let page = PromptPage { frame, head, action, question, shown };
+    let page = PromptPage { frame, head, action, question, shown, loads_later };
     page.frame.answer(&page)
 }
 

@@ -4,8 +4,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use strata_core::Session;
 use strata_core::store::Page;
+use strata_core::{Session, SessionId};
 
 use super::clip::Room;
 use super::frame::{Frame, Section, Visitor, encode, grouped, moment};
@@ -46,9 +46,17 @@ impl SessionRow {
     }
 }
 
-/// The path of a session's page.
+/// The path of a session's page. Browsers read `.` and `..` as steps in a path, also if they are encoded. Such a name gets a tilde
+/// before it, and so does a name that begins with a tilde.
 pub(super) fn path(session: &str) -> String {
-    format!("/inspect/sessions/{}", encode(session))
+    let tilde = if matches!(session, "." | "..") || session.starts_with('~') { "~" } else { "" };
+    format!("/inspect/sessions/{tilde}{}", encode(session))
+}
+
+/// The session that the part of a path names.
+pub(super) fn named(part: String) -> Result<SessionId, ApiError> {
+    let name = part.strip_prefix('~').map(str::to_owned).unwrap_or(part);
+    Ok(SessionId::new(name)?)
 }
 
 #[derive(Template)]

@@ -328,3 +328,50 @@ async fn a_complaint_is_filed_on_the_page_of_its_request() {
     page(&server, "/inspect/try?user=ada&q=boat", &[]).await;
     assert_eq!(server.get("/requests?user_id=ada").await.json()["requests"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn an_address_that_is_no_page_gets_a_page() {
+    let (server, _) = filled().await;
+    for path in ["/inspect/nothing", "/inspect/sessions/harbour/nothing", "/inspect/memories/x/y/z"] {
+        let shown = page(&server, path, &[]).await;
+        assert_eq!(shown.status, 404, "{path}");
+        assert!(
+            shown.header("content-type").unwrap().starts_with("text/html")
+                && shown.body.contains("<h1>Not found</h1>"),
+            "{path}: {}",
+            shown.body
+        );
+    }
+    let unknown = page(&server, "/inspect/sessions/nowhere?user=ada", &[]).await;
+    assert!(
+        unknown.status == 404 && unknown.body.contains("session “nowhere” does not exist"),
+        "{}",
+        unknown.body
+    );
+    key(&server, "ada", "read").await;
+    assert_eq!(page(&server, "/inspect/nothing", &[]).await.status, 303, "with keys, only after signing in");
+}
+
+#[tokio::test]
+async fn sessions_with_odd_names_have_pages() {
+    let server = TestServer::new();
+    for name in ["..", ".", "~..", "a/b", "x y?z", "西湖"] {
+        let said = json!([{"role": "user", "content": format!("said in <{name}>")}]);
+        let body = json!({"user_id": "ada", "session_id": name, "messages": said});
+        assert_eq!(server.post("/turns", body).await.status, 201, "{name}");
+    }
+    let list = page(&server, "/inspect/sessions?user=ada", &[]).await.body;
+    let links: Vec<&str> = list
+        .split("href=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|link| link.starts_with("/inspect/sessions/"))
+        .collect();
+    assert_eq!(links.len(), 6, "{links:?}");
+    for link in links {
+        let part = link.strip_prefix("/inspect/sessions/").unwrap().split('?').next().unwrap();
+        assert!(!matches!(part, "%2E" | "%2E%2E" | "." | ".."), "a browser would leave it out: {link}");
+        let shown = page(&server, &link.replace("&#38;", "&").replace("&amp;", "&"), &[]).await;
+        assert!(shown.status == 200 && shown.body.contains("said in"), "{link}: {}", shown.status);
+    }
+}

@@ -70,7 +70,11 @@ mod tests {
 
     async fn asked(count: usize) -> TestServer {
         let server = TestServer::new();
-        let said = json!([{"role": "user", "content": "the ferry to Hvar leaves at nine"}]);
+        let said = json!([
+            {"role": "user", "content": "the ferry to Hvar leaves at nine"},
+            {"role": "user", "content": "lavender honey is sold behind the church"},
+            {"role": "user", "content": "Petar repairs outboard motors"},
+        ]);
         server.post("/turns", json!({"user_id": "ada", "session_id": "s", "messages": said})).await;
         for _ in 0..count {
             server.post("/search", json!({"user_id": "ada", "query": "when does the ferry leave"})).await;

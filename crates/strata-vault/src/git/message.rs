@@ -1,5 +1,6 @@
 //! The message of a commit: what a person wants to know about it.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use crate::front::Document;
@@ -37,10 +38,11 @@ impl Counts {
     }
 }
 
-/// The first line of a message and the rest, for the paths that `git diff --name-status -z` names.
-pub(super) fn describe(root: &Path, staged: &str) -> (String, String) {
+/// The first line of a message and the rest, for the paths that `git diff --name-status -z` names. Files that are `refused` are
+/// no memories.
+pub(super) fn describe(root: &Path, staged: &str, refused: &HashSet<String>) -> (String, String) {
     let (mut added, mut changed, mut removed) = (Counts::default(), Counts::default(), Counts::default());
-    let mut lines = Vec::new();
+    let (mut lines, mut unusable) = (Vec::new(), 0);
     let mut parts = staged.split('\0');
     while let (Some(status), Some(path)) = (parts.next(), parts.next()) {
         let Some(place) = layout::place(path).filter(|place| place.file == FileKind::Entry) else { continue };
@@ -51,6 +53,11 @@ pub(super) fn describe(root: &Path, staged: &str) -> (String, String) {
             ("A", false) => &mut added,
             _ => &mut changed,
         };
+        let statement = statement(root, path);
+        if refused.contains(path) || statement.is_none() {
+            unusable += 1;
+            continue;
+        }
         counts.add(place.folder);
         let sign = match (status, place.deleted) {
             (_, true) => '-',
@@ -58,7 +65,7 @@ pub(super) fn describe(root: &Path, staged: &str) -> (String, String) {
             _ => '*',
         };
         if matches!(place.folder, Folder::Facts | Folder::Other) {
-            lines.extend(statement(root, path).map(|statement| format!("{sign} {statement}")));
+            lines.extend(statement.filter(|text| !text.is_empty()).map(|text| format!("{sign} {text}")));
         }
     }
     let mut words = Vec::new();
@@ -67,6 +74,12 @@ pub(super) fn describe(root: &Path, staged: &str) -> (String, String) {
         if !counted.is_empty() {
             words.push(format!("{verb} {}", counted.join(", ")));
         }
+    }
+    if unusable > 0 {
+        words.push(format!(
+            "keep {unusable} {} that cannot be used",
+            if unusable == 1 { "file" } else { "files" }
+        ));
     }
     let subject = words.join("; ");
     let mut subject = if subject.is_empty() { "Update the vault's files".to_owned() } else { subject };
@@ -81,7 +94,7 @@ pub(super) fn describe(root: &Path, staged: &str) -> (String, String) {
     (subject, lines.join("\n"))
 }
 
-/// The beginning of a memory's statement.
+/// The beginning of an item's text; `None` if the file cannot be read.
 fn statement(root: &Path, path: &str) -> Option<String> {
     let path = root.join(path);
     // A link may lead out of the vault.
@@ -90,7 +103,7 @@ fn statement(root: &Path, path: &str) -> Option<String> {
     }
     let bytes = std::fs::read(path).ok()?;
     let body = Document::parse(&bytes).ok()?.body();
-    let line = body.lines().find(|line| !line.trim().is_empty())?.trim();
+    let line = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let shown: String = line.chars().take(SHOWN_CHARS).collect();
     Some(if shown.len() < line.len() { format!("{shown}…") } else { shown })
 }

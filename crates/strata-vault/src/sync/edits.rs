@@ -250,8 +250,8 @@ impl Intake<'_> {
             && (reading.bare || given.session == turn.session)
             && (reading.timeless || given.created_at == turn.created_at);
         if !same {
-            let reason =
-                "a turn is what was said and does not change; undo the edit, or edit a memory instead";
+            let reason = "a turn is what was said and does not change, so the edit has no effect; undo it, remove the file to take the turn out of \
+                 recall, or correct the memory in `facts/`";
             return Difference::Refused(reason.to_owned());
         }
         let hidden = match given.hidden {

@@ -92,9 +92,9 @@ impl Vault {
             let gone = known.into_values().filter(|entry| !there.contains(entry.path.as_str()));
             look.gone.extend(gone);
         }
-        // A path that is a link now is reported and otherwise left alone.
+        // A path that is a link now, and what lay below it, is reported and otherwise left alone.
         let broken: HashSet<&str> = look.problems.iter().map(|problem| problem.path.as_str()).collect();
-        look.gone.retain(|entry| !broken.contains(entry.path.as_str()));
+        look.gone.retain(|entry| !is_at_or_below(&entry.path, &broken));
         look.whole = paths.cloned();
         self.pair(&mut look)?;
         Ok(look)
@@ -267,14 +267,22 @@ fn is_leftover(item: &Item, other: &Entry) -> bool {
     is_step || was_deleted && !item.found.place.deleted
 }
 
+/// Whether a path, or a folder that it lies in, is among others.
+fn is_at_or_below(path: &str, others: &HashSet<&str>) -> bool {
+    others.contains(path) || path.match_indices('/').any(|(at, _)| others.contains(&path[..at]))
+}
+
 fn twice(path: &str, other: &str) -> Problem {
     let reason = format!("it has the id of `{other}`; remove its `id` line to make it an item of its own");
     Problem { path: path.to_owned(), fault: Fault::new(reason) }
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> std::result::Result<T, Fault> {
-    serde_json::from_slice(bytes).map_err(|error| Fault {
-        line: Some(error.line() as u64),
-        reason: format!("it cannot be read: {error}"),
+    serde_json::from_slice(bytes).map_err(|error| {
+        let said = error.to_string();
+        // The parser names the line too.
+        let said = said.split(" at line ").next().unwrap_or_default();
+        let reason = format!("it is not valid: {said}, at column {}; correct it", error.column());
+        Fault { line: Some(error.line() as u64), reason }
     })
 }

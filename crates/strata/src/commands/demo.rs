@@ -3,6 +3,7 @@
 //! The conversation (`demo/story.txt`) is written for this purpose, in English and Chinese, with facts that change. Everything
 //! happens in a temporary store on this machine: no key, no network.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,9 +15,9 @@ use jiff::{Span, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 use strata::config::{Config, StoreUrl};
-use strata_core::store::{Item, TurnQuery};
+use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::turn::NewMessage;
-use strata_core::{Role, SessionId, UserId};
+use strata_core::{Memory, Role, SessionId, TurnId, UserId};
 use strata_engine::prompt::PromptFormat;
 use strata_engine::recall::{RecallRequest, RecalledItem};
 use strata_engine::{Engine, PromptRequest};
@@ -55,9 +56,6 @@ const NOW: &str = "today";
 /// The number of sources that are shown for a question.
 const SHOWN: usize = 2;
 
-/// A relevance below this is no answer.
-const RELEVANT: f32 = 0.0;
-
 /// A message of the story.
 #[derive(Debug, PartialEq)]
 struct Line {
@@ -85,6 +83,8 @@ struct Source {
     kind: &'static str,
     day: String,
     text: String,
+    /// Whether a later message has changed what it says.
+    is_outdated: bool,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
@@ -135,8 +135,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     serve::serve_on(listener, engine, &config, stop, output).await
 }
 
-fn current() -> strata_core::store::MemoryQuery {
-    strata_core::store::MemoryQuery::new(strata_core::store::MemorySelect::Current { as_of: None })
+fn current() -> MemoryQuery {
+    MemoryQuery::new(MemorySelect::Current { as_of: None })
 }
 
 /// Reads the story: `@ DAYS TIME SESSION` begins a conversation, `U:` and `A:` a message.
@@ -187,6 +187,7 @@ async fn ask_all(engine: &Engine, user: &UserId) -> Outcome<Vec<Answer>> {
     let recent = TurnQuery::recent(None, u32::MAX);
     let turns = engine.store().turns(user, &recent).await?;
     let raw: u64 = turns.iter().map(|turn| u64::from(turn.token_count)).sum();
+    let outdated = outdated(engine, user).await?;
     let mut answers = Vec::new();
     for question in QUESTIONS.lines() {
         let session = SessionId::new(NOW)?;
@@ -198,16 +199,17 @@ async fn ask_all(engine: &Engine, user: &UserId) -> Outcome<Vec<Answer>> {
             .recall
             .ask(user, &RecallRequest { limit: Some(8), ..RecallRequest::new(question) })
             .await?;
-        let sources = sources(recalled.items);
+        let sources = sources(recalled.items, &outdated);
         answers.push(Answer { question, raw_tokens: raw, tokens: prompt.tokens, ms, sources });
     }
     Ok(answers)
 }
 
-/// The best items, without messages that a memory tells again.
-fn sources(mut items: Vec<RecalledItem>) -> Vec<Source> {
-    items.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-    items.retain(|found| found.relevance > RELEVANT);
+/// The best items in the order of recall, which has current knowledge before outdated knowledge, without messages that a memory
+/// tells again. `outdated` are the messages of which a later one has changed the facts.
+fn sources(mut items: Vec<RecalledItem>, outdated: &HashSet<TurnId>) -> Vec<Source> {
+    // A fallback to the most recent messages is no answer.
+    items.retain(|found| found.relevance > 0.0);
     let told: Vec<_> = items
         .iter()
         .filter_map(|found| match &found.item {
@@ -217,16 +219,28 @@ fn sources(mut items: Vec<RecalledItem>) -> Vec<Source> {
         .flatten()
         .collect();
     items.retain(|found| !matches!(&found.item, Item::Turn(turn) if told.contains(&turn.id)));
-    items.iter().take(SHOWN).map(source).collect()
+    items.iter().take(SHOWN).map(|found| source(found, outdated)).collect()
 }
 
-fn source(found: &RecalledItem) -> Source {
+/// The messages whose facts have all been replaced.
+async fn outdated(engine: &Engine, user: &UserId) -> Outcome<HashSet<TurnId>> {
+    let all = engine.memories.list(user, &MemoryQuery::new(MemorySelect::All)).await?;
+    let (current, former): (Vec<Memory>, Vec<Memory>) = all.into_iter().partition(Memory::is_current);
+    let turns = |memories: &[Memory]| -> HashSet<TurnId> {
+        memories.iter().flat_map(|memory| memory.source_turns.iter().copied()).collect()
+    };
+    Ok(&turns(&former) - &turns(&current))
+}
+
+fn source(found: &RecalledItem, outdated: &HashSet<TurnId>) -> Source {
     let text = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
     let at = match &found.item {
         Item::Memory(memory) => memory.valid_from,
         other => other.created_at(),
     };
-    Source { kind: kind_of(&found.item), day: at.strftime("%Y-%m-%d").to_string(), text: text.to_owned() }
+    let is_outdated = matches!(&found.item, Item::Turn(turn) if outdated.contains(&turn.id));
+    let day = at.strftime("%Y-%m-%d").to_string();
+    Source { kind: kind_of(&found.item), day, text: text.to_owned(), is_outdated }
 }
 
 fn show(answers: &[Answer], output: &mut Output) -> Outcome {
@@ -250,7 +264,8 @@ fn show(answers: &[Answer], output: &mut Output) -> Outcome {
         if answer.sources.is_empty() {
             output.line("  nothing is known about this, and Strata says so")?;
         }
-        for Source { kind, day, text } in &answer.sources {
+        for Source { kind, day, text, is_outdated } in &answer.sources {
+            let kind = if *is_outdated { "said before" } else { kind };
             output.text(&format!("{day} {kind}: {text}"))?;
         }
     }

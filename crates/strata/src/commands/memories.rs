@@ -5,8 +5,9 @@ mod export;
 
 use clap::Subcommand;
 use jiff::Timestamp;
+use strata_core::job::JobStatus;
 use strata_core::moment::parse_as_of;
-use strata_core::store::{MemoryQuery, MemorySelect};
+use strata_core::store::{JobQuery, MemoryQuery, MemorySelect};
 use strata_core::{Memory, MemoryId, MemoryKind, SessionId, UserId};
 use strata_engine::{Engine, Filter};
 use strata_engine::{HistoryStep, MemoryEdit};
@@ -220,7 +221,13 @@ async fn list(args: ListArgs, context: &Context, output: &mut Output) -> Outcome
         None => engine.memories.list(&user, &query).await?,
     };
     if memories.is_empty() && !json.json {
-        note("no memories match");
+        let waiting = JobQuery { status: Some(JobStatus::Queued), limit: 1, ..JobQuery::default() };
+        match engine.jobs.list(&user, &waiting).await?.is_empty() {
+            true => note("no memories match"),
+            false => note(
+                "no memories match; turns wait to be read: `strata learn` reads them now, `strata serve` in the background",
+            ),
+        }
         return Ok(());
     }
     print_list(&engine, &user, &memories, json, output).await

@@ -39,6 +39,11 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     {
         return Err(Failure::failed(format!("there is no store at `{}`", path.display())));
     }
+    if let StoreUrl::Vault(vault) = &from
+        && !strata_vault::is_vault(&vault.path)
+    {
+        return Err(Failure::failed(format!("`{}` is no vault", vault.path.display())));
+    }
     let not_opened = |url: &StoreUrl, error: strata_core::Error| {
         Failure::Failed(anyhow::Error::from(error).context(format!("the store `{url}` cannot be opened")))
     };

@@ -102,13 +102,7 @@ fn show_figures(report: &Report, args: &Args, output: &mut Output) -> Outcome {
         ["truncation".to_owned(), percent(recall.truncation)],
         ["recall p50, p95, p99".to_owned(), times(&recall.latency)],
         ["model p50, p95, p99".to_owned(), times(&recall.model_latency)],
-        [
-            "tokens saved".to_owned(),
-            match tokens.saved_share {
-                Some(share) => format!("{} of {} ({})", tokens.saved(), tokens.raw, Unit::Share.words(share)),
-                None => "not enough data".to_owned(),
-            },
-        ],
+        ["tokens saved".to_owned(), tokens.words()],
         ["prefix stability".to_owned(), percent(tokens.prefix_stability)],
         ["failed jobs, failed summaries".to_owned(), {
             let dead: u64 = failures.dead_jobs.values().sum();

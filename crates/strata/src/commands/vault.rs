@@ -44,10 +44,12 @@ enum Action {
     },
     /// Take a commit back, and with it what it has added to memory
     Undo {
-        /// The commit, as `strata vault log` names it; the last one if none is given
+        /// The commit, as `strata vault log` names it; defaults to the last one that is not taken back already
         #[arg(value_name = "COMMIT")]
         commit: Option<String>,
     },
+    /// Do again what the last undo has taken back
+    Redo,
     /// Take in what has been edited, and report the files that cannot be read
     Sync,
     /// Build the index again from the files
@@ -69,6 +71,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::Log { limit } => print(output, &git(context)?.log(limit).await?),
         Action::Diff { commit } => print(output, &git(context)?.diff(commit.as_deref()).await?),
         Action::Undo { commit } => undo(commit.as_deref(), context, output).await,
+        Action::Redo => redo(context, output).await,
         Action::Sync => look(context, output).await,
         Action::Rebuild => rebuild(context, output).await,
     }
@@ -97,12 +100,25 @@ fn print(output: &mut Output, text: &str) -> Outcome {
 }
 
 async fn undo(commit: Option<&str>, context: &Context, output: &mut Output) -> Outcome {
-    let undone = git(context)?.undo(commit).await?;
-    // Opening the vault takes the change in.
-    let store = open(context, None).await?;
-    store.check(CheckDepth::Quick).await?;
+    let undone = history(context).await?.undo(commit).await?;
     output.line(format_args!("taken back: {undone}"))?;
+    output.line("`strata vault redo` does it again")?;
     Ok(())
+}
+
+async fn redo(context: &Context, output: &mut Output) -> Outcome {
+    let redone = history(context).await?.redo().await?;
+    output.line(format_args!("done again: {redone}"))?;
+    Ok(())
+}
+
+/// The vault, for a step through its history. The step makes the only commit, so nothing is committed in the background.
+async fn history(context: &Context) -> Outcome<Arc<VaultStore>> {
+    context.existing_store()?;
+    let vault = VaultFolder { git: false, watch: false, ..vault(context)?.clone() };
+    let store = Arc::new(strata::open_vault(&vault, None).await.map_err(|error| context.not_opened(error))?);
+    context.close_later(store.clone());
+    Ok(store)
 }
 
 async fn look(context: &Context, output: &mut Output) -> Outcome {
@@ -151,8 +167,12 @@ pub(crate) async fn export(args: CopyArgs, context: &Context, output: &mut Outpu
 
 /// Copies a vault into the store.
 pub(crate) async fn import(args: CopyArgs, context: &Context, output: &mut Output) -> Outcome {
-    if !args.folder.is_dir() {
-        return Err(Failure::failed(format!("there is no vault at `{}`", args.folder.display())));
+    if !strata_vault::is_vault(&args.folder) {
+        return Err(Failure::failed(format!(
+            "`{}` is no vault: it has neither a folder `entries` nor `users`; name the folder that holds them, or import single \
+             files with `strata import FILE`",
+            args.folder.display()
+        )));
     }
     let source = StoreUrl::Vault(VaultFolder::new(args.folder));
     copy(&source, &context.config.store, &args.json, context, output).await

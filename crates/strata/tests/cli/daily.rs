@@ -107,6 +107,7 @@ fn the_doctor_examines_and_mends_memories() {
     }
     machine.add(&["What time is it?", "--verbatim"]);
     machine.add(&["保险箱的密码是 haishui77", "--verbatim"]);
+    machine.add(&["The staging server starts with DB_PASSWORD=plumtree", "--verbatim"]);
     let report = machine.run(&["doctor", "--memories", "--json"]).json();
     let kinds = |report: &Value| -> Vec<String> {
         report["problems"]
@@ -116,15 +117,18 @@ fn the_doctor_examines_and_mends_memories() {
             .map(|one| one["kind"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(report["examined"], 6);
-    assert_eq!(kinds(&report), ["secret", "contradiction", "duplicate", "junk"]);
-    assert!(!report.to_string().contains("haishui77"), "a report does not repeat a secret: {report}");
-    let contradiction = &report["problems"][1];
+    assert_eq!(report["examined"], 7);
+    assert_eq!(kinds(&report), ["secret", "secret", "contradiction", "duplicate", "junk"]);
+    for secret in ["haishui77", "plumtree"] {
+        assert!(!report.to_string().contains(secret), "a report does not repeat a secret: {report}");
+    }
+    let contradiction = &report["problems"][2];
     assert!(contradiction["memory"].as_str().unwrap().contains("Kiel"), "{contradiction}");
     let ran = machine.run(&["doctor", "--memories"]);
     assert!(ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
-    assert!(ran.ok().ends_with("1 secret, 1 contradiction, 1 duplicate, 1 junk\n"));
-    assert!(machine.run(&["doctor", "--memories", "--yes"]).ok().contains("mended 3 of 4"));
+    let listed = ran.ok();
+    assert!(listed.ends_with("2 secrets, 1 contradiction, 1 duplicate, 1 junk\n"), "{listed}");
+    assert!(machine.run(&["doctor", "--memories", "--yes"]).ok().contains("mended 4 of 5"));
     let left = machine.run(&["doctor", "--memories", "--json"]).json();
     assert_eq!(
         kinds(&left),
@@ -146,8 +150,9 @@ fn the_doctor_examines_and_mends_memories() {
 
 #[test]
 fn the_demo_needs_nothing() {
-    let machine = Machine::new();
-    let shown = machine.run(&["demo", "--no-serve", "--json"]).json();
+    // The settings of a newcomer, the reader included.
+    let machine = Machine::with_encoder();
+    let shown = machine.run(&["demo", "--no-serve", "--json", "--setting", "learn.reader=builtin"]).json();
     let questions = shown["questions"].as_array().unwrap();
     assert!(questions.len() >= 6 && shown["turns"].as_u64().unwrap() > 40, "{shown}");
     for question in questions {
@@ -159,5 +164,18 @@ fn the_demo_needs_nothing() {
     };
     assert!(sources("birthday").contains("ninth of May") && sources("爸妈").contains("七月"), "{shown}");
     assert_eq!(sources("blood"), "[]", "what nobody has said is not known");
+    // What holds now stands before what held once.
+    for (question, now) in [
+        ("live", "Utrecht"),
+        ("port", "9443"),
+        ("team lead", "Farah"),
+        ("早上", "绿茶"),
+        ("calibration", "five"),
+    ] {
+        let asked =
+            questions.iter().find(|one| one["question"].as_str().unwrap().contains(question)).unwrap();
+        let first = &asked["sources"][0];
+        assert!(first["text"].as_str().unwrap().contains(now) && first["is_outdated"] == false, "{asked}");
+    }
     assert!(!machine.store().exists(), "the demo leaves the user's store alone");
 }

@@ -5,7 +5,10 @@ use crate::harness::Machine;
 /// A machine on which 20 questions were asked, and the id of the last.
 fn asked() -> (Machine, String) {
     let machine = Machine::new();
-    machine.record("garden", &["The plum tree stands behind the shed", "The hedge is cut in autumn"]);
+    machine.record(
+        "garden",
+        &["The plum tree stands behind the shed", "The hedge is cut in autumn", "The gate needs paint"],
+    );
     let mut request = String::new();
     for _ in 0..20 {
         let found = machine.run(&["search", "where is the plum tree", "--json"]).json();

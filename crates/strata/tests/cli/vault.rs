@@ -42,6 +42,15 @@ fn memory_is_files_that_can_be_edited() {
     );
     ran.failed(1);
     assert!(machine.run(&["vault", "sync"]).failed(1).contains("1 files cannot be used"));
+    // The page shows the same, with line and reason.
+    let server = machine.serve(&[]);
+    let (_, overview) = server.http("GET", "/inspect", "");
+    for part in
+        ["Files that cannot be used", "“entries/global/facts/broken.md”, line 2: “kind” is not a kind"]
+    {
+        assert!(overview.contains(part), "{overview}");
+    }
+    server.stop("TERM");
     fs::remove_file(notes.join("entries/global/facts/broken.md")).unwrap();
     machine.run(&["vault", "rebuild"]).ok();
     let found = machine.run(&["search", "what does Rosa keep on the roof", "--limit", "1"]).ok();
@@ -62,6 +71,15 @@ fn a_store_is_copied_into_a_vault_and_back() {
     let found = machine.run(&["search", "Lisbon", "--store", "sqlite:again.db", "--limit", "1"]).ok();
     assert!(found.contains("I moved to Lisbon"), "{found}");
     assert!(machine.run(&["vault", "log"]).failed(2).contains("is no vault"));
+    // A folder that is no vault is left as it is.
+    fs::create_dir(machine.home().join("letters")).unwrap();
+    machine.write("letters/2026.md", "Dear Ada\n");
+    let error = machine.run(&["import", "vault", "letters"]).failed(1);
+    assert!(error.contains("neither a folder `entries` nor `users`"), "{error}");
+    machine.run(&["migrate", "vault:letters", "sqlite:other.db"]).failed(1);
+    machine.run(&["import", "vault", "nowhere"]).failed(1);
+    assert_eq!(fs::read_dir(machine.home().join("letters")).unwrap().count(), 1);
+    assert!(!machine.home().join("nowhere").exists() && !machine.home().join("other.db").exists());
 }
 
 #[test]
@@ -78,4 +96,8 @@ fn a_change_is_taken_back() {
     assert!(machine.run(&["vault", "undo"]).ok().contains("taken back: "));
     let found = machine.run(&["search", "what does Uri collect"]).ok();
     assert!(found.contains("stamps") && !found.contains("clocks"), "{found}");
+    assert!(machine.run(&["vault", "redo"]).ok().contains("done again: Add 1 memory"));
+    let found = machine.run(&["search", "what does Uri collect"]).ok();
+    assert!(found.contains("stamps") && found.contains("clocks"), "{found}");
+    assert!(machine.run(&["vault", "redo"]).failed(1).contains("nothing was taken back"));
 }

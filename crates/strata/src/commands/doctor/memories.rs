@@ -186,7 +186,7 @@ fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outco
         *counts.entry(problem.kind).or_default() += 1;
     }
     let counts: Vec<String> =
-        counts.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect();
+        counts.iter().map(|(kind, count)| format!("{count} {}", named(*kind, *count))).collect();
     output.line("")?;
     output.line(match counts.is_empty() {
         true => "no problems".to_owned(),
@@ -289,4 +289,10 @@ async fn apply(
         _ => engine.memories.delete(user, memory.id).await?,
     }
     Ok(())
+}
+
+/// The name of a kind of problems, for so many of them.
+fn named(kind: ProblemKind, count: u32) -> String {
+    let has_plural = !matches!(kind, ProblemKind::Junk | ProblemKind::NeverRecalled);
+    format!("{}{}", kind.as_str(), if has_plural && count != 1 { "s" } else { "" })
 }
