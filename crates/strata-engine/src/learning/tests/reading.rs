@@ -269,6 +269,26 @@ async fn a_todo_ends_with_what_says_that_it_is_done() {
 }
 
 #[tokio::test]
+async fn a_list_goes_on_without_what_is_done_and_a_postponed_todo_stays_open() {
+    let world = world();
+    let pairs =
+        [("matches", "Found", Relation::Ends, 0.9), ("eye test", "eye test", Relation::Replaces, 0.9)];
+    let engine = reading(&world, &pairs);
+    say(
+        &world,
+        &engine,
+        &["I have to pack: pegs, matches, soap", "I have to see to the eye test on Monday."],
+    )
+    .await;
+    say(&world, &engine, &["Found the matches.", "They've put the eye test off to the 19th."]).await;
+    let list = saying(&world, "The user has to pack: pegs and soap").await;
+    assert!(list.is_current());
+    assert_eq!(list.kind, MemoryKind::Todo);
+    let postponed = saying(&world, "They've put the eye test off to the 19th.").await;
+    assert_eq!((postponed.kind, postponed.todo()), (MemoryKind::Todo, Some(TodoState::Open)));
+}
+
+#[tokio::test]
 async fn a_failing_reader_leaves_it_to_the_rules() {
     let world = world();
     let reader = KnowsPairs { fails: true, ..KnowsPairs::default() };
