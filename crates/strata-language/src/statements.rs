@@ -13,6 +13,8 @@ mod chinese;
 mod dates;
 mod english;
 mod facts;
+mod items;
+mod others;
 mod parts;
 mod persons;
 mod pieces;
@@ -28,11 +30,12 @@ use regex::Regex;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
 pub use facts::{facts, with_subject};
+pub use items::without_items;
 pub use parts::{joined, parts};
 pub use persons::{begins_with_pronoun, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
 pub use same_fact::is_same_fact;
-pub use sense::{is_instruction, refers_back, says_done};
+pub use sense::{is_instruction, refers_back, says_done, says_postponed};
 pub use values::{content_terms, has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.

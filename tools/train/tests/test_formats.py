@@ -70,7 +70,7 @@ class FormatsTest(unittest.TestCase):
                 (read_messages, "messages"),
             ]
         ]
-        self.assertEqual(counts, [320, 2300, 410, 850])
+        self.assertEqual(counts, [320, 2524, 422, 1103])
 
     def test_one_in_ten_is_held_out_and_ids_do_not_repeat(self) -> None:
         ids = [stream.id for stream in read_streams(DATA / "streams")]

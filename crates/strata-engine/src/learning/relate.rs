@@ -17,8 +17,8 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, joined, parts, refers_back, rough_length, says_done, says_more, share_content,
-    with_subject, without_greeting,
+    has_new_values, joined, parts, refers_back, rough_length, says_done, says_more, says_postponed,
+    share_content, with_subject, without_greeting, without_items,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -130,6 +130,14 @@ impl Learning {
         let mut ended = Vec::new();
         let as_said = self.as_said(user, &thread).await?;
         for (memory, said) in thread.into_iter().zip(as_said) {
+            // A list of things to do goes on without the things that are done.
+            let is_list = memory.kind == MemoryKind::Todo && memory.id == target.id;
+            if let Some(rest) =
+                is_list.then(|| without_items(&memory.content, one.statement.said())).flatten()
+            {
+                ended.push(Ended { memory, rest: Some(rest) });
+                continue;
+            }
             let parts = Parts::new(&memory.content, &said);
             if parts.told.len() < 2 || rough_length(&memory.content) < DIVISIBLE {
                 ended.push(Ended { memory, rest: None });
@@ -272,10 +280,11 @@ impl Reconciler<'_> {
         if is_earlier && !keep {
             return;
         }
+        let one = &in_place_of(one, ended);
         let fates: Vec<(Memory, Fate)> =
             ended.iter().map(|old| (old.memory.clone(), fate(&old.memory, &one.statement, keep))).collect();
         if keep {
-            let id = self.add(&in_place_of(one, ended), &fates);
+            let id = self.add(one, &fates);
             if let Some(thread) = ended.first().map(|old| old.memory.thread()) {
                 self.note(id, MemoryNotes { thread: Some(thread), ..MemoryNotes::default() });
             }
@@ -320,11 +329,14 @@ impl Reconciler<'_> {
     }
 }
 
-/// A statement in the place of memories: what replaces a standing instruction is one.
+/// A statement in the place of memories: what replaces a standing instruction is one, and what postpones a todo is one.
 fn in_place_of(one: &DatedStatement, ended: &[Ended]) -> DatedStatement {
     let mut one = one.clone();
-    if ended.iter().any(|old| old.memory.kind == MemoryKind::Instruction) {
+    let ends = |kind| ended.iter().any(|old| old.memory.kind == kind);
+    if ends(MemoryKind::Instruction) {
         one.statement.kind = MemoryKind::Instruction;
+    } else if ends(MemoryKind::Todo) && says_postponed(one.statement.said()) {
+        one.statement.kind = MemoryKind::Todo;
     }
     one
 }

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::others::{Retold, planted, retold, transcript};
 use super::pieces::{Form, Piece};
 use crate::content::has_content;
 
@@ -27,6 +28,10 @@ pub enum Aside {
     Fiction,
     /// A question that tells nothing.
     Question,
+    /// Words of another person that are copied or retold.
+    Retold,
+    /// An order to remember something about «the user», inside a text.
+    Planted,
 }
 
 impl Aside {
@@ -40,6 +45,8 @@ impl Aside {
             Self::Material => "material of a request",
             Self::Fiction => "fiction",
             Self::Question => "a question",
+            Self::Retold => "words of another person",
+            Self::Planted => "an order about the user inside a text",
         }
     }
 }
@@ -125,8 +132,12 @@ pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
         })
         .collect();
     let lines = Lines { pieces, leanings };
+    mark(&mut reasons, planted(pieces), Aside::Planted);
+    mark(&mut reasons, transcript(pieces), Aside::Retold);
     mark(&mut reasons, lines.log(), Aside::Log);
     mark(&mut reasons, lines.material(), Aside::Material);
+    let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
+    mark(&mut reasons, lines.retold(&free), Aside::Retold);
     let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
     mark(&mut reasons, lines.fiction(&free), Aside::Fiction);
     mark(&mut reasons, lines.inline(&free), Aside::Material);
@@ -180,6 +191,27 @@ impl Lines<'_> {
             return Vec::new();
         }
         (asks..self.pieces.len()).filter(|place| *place == asks || !is(&FIRST_PERSON, text(*place))).collect()
+    }
+
+    /// The pieces of what another person said, until the speaker speaks again.
+    fn retold(&self, free: &[bool]) -> Vec<usize> {
+        match retold(self.pieces, free) {
+            Some(Retold::Here(place)) => {
+                let same_line = |other: &usize| self.pieces[*other].line == self.pieces[place].line;
+                let is_request = |other: usize| other > place && self.leans(other).request >= LIKELY;
+                let later = (place..self.pieces.len()).take_while(same_line);
+                later.take_while(|other| !is_request(*other)).collect()
+            }
+            // Their «I» is not the speaker's: an empty line or a request ends it.
+            Some(Retold::Below(place)) => {
+                let goes_on = |other: &usize| {
+                    self.pieces[*other].line <= self.pieces[other - 1].line + 1
+                        && self.leans(*other).request < LIKELY
+                };
+                (place + 1..self.pieces.len()).take_while(goes_on).collect()
+            }
+            None => Vec::new(),
+        }
     }
 
     /// The pieces of material that stands behind a colon in the line of the request, until the next request.

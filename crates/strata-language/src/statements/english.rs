@@ -4,6 +4,7 @@
 //! The first «I» or «my» becomes the speaker; the verb after it follows. Later ones become «they» and «their» if the
 //! speaker is the subject, and the speaker again if not. Words between quotation marks stay.
 
+use super::facts::is_base;
 use crate::rules::verb_in_third_person;
 
 /// Verbs and forms that do not change after the speaker.
@@ -56,6 +57,14 @@ const AFTER_PAST: &str = "a an the my our up in out to from off on at with for i
     today yesterday just new our away";
 /// Words after which a past without a subject may be a passive.
 const PASSIVE: &str = "for from on at with";
+/// Verbs that follow the speaker's first verb after «and» or «but», and that are seldom nouns there.
+const SECOND: &str = "live work keep own use love hate like prefer want need teach study learn speak drive rent eat earn sell commute have \
+    play run sing bake cook grow raise collect wear manage lead coach volunteer do go don't";
+/// Words after which a verb is no longer the speaker's second one: a subject of its own, a condition, another verb's object.
+const ENDS_SECOND: &str = "he she it they you who which that whose what if when while because since unless until than let lets help helps helped \
+    make makes made see saw hear heard watch watched can could will would shall should may might must cannot can't won't did didn't does do don't";
+/// Verbs after which «to» begins an infinitive.
+const WITH_TO: &str = "have had need needed want wanted plan planned got going hope hoped decided used ought like love remember try tried promised";
 /// Words after «we» that make it more than one person.
 const SEVERAL: &str =
     "both all each together two three four five six seven eight nine ten couple family team";
@@ -99,8 +108,13 @@ pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
     if is_several(said) {
         return said.to_owned();
     }
-    let mut teller =
-        Teller { who: name.unwrap_or("the user"), role: Role::Absent, verb: None, told: Vec::new() };
+    let mut teller = Teller {
+        who: name.unwrap_or("the user"),
+        role: Role::Absent,
+        verb: None,
+        second: None,
+        told: Vec::new(),
+    };
     let mut quoted = false;
     for (place, raw) in said.split(' ').enumerate() {
         let word = Word::new(raw);
@@ -142,7 +156,18 @@ struct Teller<'a> {
     role: Role,
     /// The number of words within which the verb of the subject follows.
     verb: Option<u8>,
+    /// Whether a second verb of the subject may follow: «I live in Bari and keep bees».
+    second: Option<Second>,
     told: Vec<String>,
+}
+
+/// Where a second verb of the speaker may stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Second {
+    /// After the next «and» or «but».
+    Later,
+    /// Here, after adverbs.
+    Here,
 }
 
 impl Teller<'_> {
@@ -176,8 +201,26 @@ impl Teller<'_> {
                 self.mention(word, &told);
             }
             "myself" | "ourselves" => self.mention(word, "themselves"),
-            _ => self.other(word, raw, &lower),
+            _ => self.other(word, raw, &lower, next),
         }
+    }
+
+    /// The form of a word that is a second verb of the speaker; `None` if it is none.
+    fn second_verb(&mut self, word: &Word<'_>, lower: &str, next: &str) -> Option<String> {
+        let state = self.second?;
+        let is_here = state == Second::Here && word.before.is_empty();
+        if is_here && is_in(SECOND, lower) && !next.is_empty() && word.after.is_empty() {
+            self.second = (next != "to").then_some(Second::Later);
+            return verb(word.text, lower);
+        }
+        let is_infinitive = lower == "to" && (is_in(SECOND, next) || is_base(next));
+        self.second = match lower {
+            _ if is_in(ENDS_SECOND, lower) || is_infinitive => None,
+            "and" | "but" => Some(Second::Here),
+            _ if is_here && is_in(ADVERBS, lower) => Some(Second::Here),
+            _ => Some(Second::Later),
+        };
+        None
     }
 
     fn object(&mut self, word: &Word<'_>, later: &str) {
@@ -190,11 +233,14 @@ impl Teller<'_> {
             self.role = Role::Other;
         }
         self.verb = None;
+        // «I live in Bari and my aunt …»: another subject follows.
+        self.second = self.second.filter(|second| *second == Second::Later);
         self.push(word, told);
     }
 
     /// «I», «I'm», «I've», «I'll», «I'd» and the same of «we».
     fn subject(&mut self, word: &Word<'_>, ending: Option<&str>, next: &str) {
+        self.second = None;
         if self.role == Role::Subject {
             let told = match ending {
                 Some("m" | "re") => "they're".to_owned(),
@@ -219,6 +265,9 @@ impl Teller<'_> {
                 who.to_owned()
             }
         };
+        if matches!(ending, Some("m" | "re")) && next != "going" {
+            self.second = Some(Second::Later);
+        }
         // «My boss says I …»: the speaker is not the subject of the sentence.
         if self.role == Role::Absent {
             self.role = Role::Subject;
@@ -227,7 +276,7 @@ impl Teller<'_> {
     }
 
     /// A word that is no pronoun. It may be the verb of the speaker.
-    fn other(&mut self, word: &Word<'_>, raw: &str, lower: &str) {
+    fn other(&mut self, word: &Word<'_>, raw: &str, lower: &str, next: &str) {
         if self.told.last().is_some_and(|last| last == "they") {
             let told = match lower {
                 "am" => Some("are"),
@@ -241,7 +290,10 @@ impl Teller<'_> {
             }
         }
         let Some(left) = self.verb else {
-            self.told.push(raw.to_owned());
+            match self.second_verb(word, lower, next) {
+                Some(told) => self.push(word, &told),
+                None => self.told.push(raw.to_owned()),
+            }
             return;
         };
         if is_in(ADVERBS, lower) || lower.len() > 4 && lower.ends_with("ly") {
@@ -250,6 +302,8 @@ impl Teller<'_> {
             return;
         }
         self.verb = None;
+        let governs = is_in(ENDS_SECOND, lower) || next == "not" || next == "to" && is_in(WITH_TO, lower);
+        self.second = (!governs && (is_past(lower) || lower == word.text)).then_some(Second::Later);
         match verb(word.text, lower) {
             Some(told) => self.push(word, &told),
             None => self.told.push(raw.to_owned()),
@@ -270,6 +324,8 @@ impl Teller<'_> {
             return None;
         }
         self.role = Role::Subject;
+        let governs = next == "to" && is_in(WITH_TO, lower);
+        self.second = (is_past(lower) && !governs).then_some(Second::Later);
         Some(format!("{} {form}", self.who))
     }
 

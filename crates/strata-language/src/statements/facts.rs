@@ -10,6 +10,7 @@ mod verbs;
 
 use super::chinese::is_chinese;
 use super::values;
+pub(super) use verbs::is_base;
 
 /// The facts of a sentence, in order and in the words of the speaker; the sentence itself if it is one fact.
 pub fn facts(sentence: &str) -> Vec<String> {
@@ -77,11 +78,13 @@ mod tests {
             &["Last year I left Vodafone.", "Last year I joined Orange."],
         );
         check("Moved to Gdynia and started at Wärtsilä.", &["Moved to Gdynia.", "I started at Wärtsilä."]);
+        check("I left Vela in May and teach at Orrin.", &["I left Vela in May.", "I teach at Orrin."]);
     }
 
     #[test]
     fn english_that_belongs_together_stays_whole() {
         stays("I like tea and coffee.");
+        stays("I bought bread and water for the week.");
         stays("I was born and raised in Ghent.");
         stays("My cousin who lives in Bari and teaches Latin is here.");
         stays("If it rains I stay at home and read novels.");

@@ -57,6 +57,14 @@ pub fn says_done(sentence: &str) -> bool {
     }
 }
 
+/// Whether a sentence says that something will happen at another time, and so is still to be done.
+pub fn says_postponed(sentence: &str) -> bool {
+    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:postpone[ds]?|reschedul\w+|put(?:ting)? (?:\w+ ){0,3}(?:off|back)|push(?:ed|ing)? (?:\w+ ){0,3}(?:back|to)|(?:been|was|were|got|is|they|they['’]ve|have) (?:moved|shifted|delayed) (?:\w+ ){0,3}(?:to|until|till|by)|not (?:before|until|till)|do (?:it|that) (?:on|in|at|next|tomorrow|later)|won['’]t be (?:before|until|till))\b|推[迟遲到]|延[期后後到迟遲]|改[到在天期]|挪到|改成.{0,4}[号號日点點周週月]|再[弄做办辦说說去]").ok()
+    });
+    FORM.as_ref().is_some_and(|form| form.is_match(sentence)) && !says_done(sentence)
+}
+
 /// Whether a sentence speaks about something that was named before: by a pronoun, or without naming anything.
 pub fn refers_back(sentence: &str) -> bool {
     static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -125,6 +133,24 @@ mod tests {
             "I finished, but still need to post it",
         ] {
             assert!(!says_done(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn what_is_postponed_is_still_to_be_done() {
+        for postponed in [
+            "They've put my eye test off to the 19th",
+            "Had to push the oil change back a week",
+            "the viewing was moved to Friday",
+            "no time, I'll do it at Easter, not before",
+            "面试推到下周三了",
+            "体检改到十九号",
+        ] {
+            assert!(says_postponed(postponed), "{postponed}");
+        }
+        for other in ["I moved to Graz", "I cancelled the viewing", "我改名了", "Done with the eye test"]
+        {
+            assert!(!says_postponed(other), "{other}");
         }
     }
 

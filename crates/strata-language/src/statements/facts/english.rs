@@ -21,6 +21,8 @@ const BACKWARD: &str = "it its they them their theirs he she him her his hers th
 const MODAL: &str = "can could will would should must may might shall gotta can't cannot won't";
 /// Verbs that do so with «to».
 const WITH_TO: &str = "have need want plan got going hope decided used ought like love remember try trying planning meant supposed";
+/// Verbs in the base form of what holds, after a past. They are seldom nouns there.
+const HOLDS: &str = "live work teach study rent run keep own commute manage lead earn sell coach";
 /// How far the verb of a subject may stand from its beginning.
 const REACH: usize = 5;
 /// The least number of words of a fact with its own subject, and of one without.
@@ -266,6 +268,8 @@ fn continued(right: &[Word<'_>], before: &Subject) -> Option<String> {
         Tense::Infinitive if is_base(lower) && verb.raw == lower => Some(&before.carried),
         Tense::Perfect if is_past(lower) => Some(&before.carried),
         Tense::Past if is_past(lower) => Some(&before.alone),
+        // «I moved to Bari and teach Latin»: what was done, and what holds since.
+        Tense::Past if before.first && is_in(HOLDS, lower) && verb.raw == lower => Some(&before.alone),
         Tense::Present | Tense::Copula if before.first && is_base(lower) && lower != "have" => {
             Some(&before.alone)
         }

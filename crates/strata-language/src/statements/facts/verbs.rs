@@ -33,7 +33,7 @@ fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|other| other == word)
 }
 
-pub(super) fn is_base(word: &str) -> bool {
+pub(in crate::statements) fn is_base(word: &str) -> bool {
     is_in(BASE, word)
 }
 
