@@ -181,6 +181,7 @@ async fn searches(folder: &Path, size: u64) {
         session: None,
         kinds: ItemKinds::ALL,
         as_of: None,
+        keep: None,
         limit: 10,
     };
     let started = Instant::now();
