@@ -1,7 +1,7 @@
 //! A model of how a deployment on PostgreSQL grows: requests a second, users and storage for 1, 3 and 10 Strata nodes.
 //!
-//! The figures of one request are measured by the group `postgres`; everything else is arithmetic on them, so another machine
-//! needs other constants and no other formulas. What is left out: the network, and models that answer more slowly than memory.
+//! The cost of one request comes from the group `postgres`; everything else is arithmetic on it, so another machine needs other
+//! constants and no other formulas. What is left out: the network, and models that answer more slowly than memory.
 //! `cargo xtask bench scale` prints the table, and a test compares it with `docs/scale.md`.
 
 use anyhow::Result;
@@ -9,8 +9,9 @@ use anyhow::Result;
 use crate::Bench;
 use crate::report::Report;
 
-/// The measured cost of requests, in milliseconds of one core. From `cargo xtask bench postgres --quick` on a shared machine with
-/// 2 cores.
+/// The cost of requests, in milliseconds of one core. A quick run of `cargo xtask bench postgres` on a busy machine with 2 cores gave
+/// 1,650 appended turns a second with both cores busy, before appends were batched, and a recall in 1.8 ms. The shares of Strata and
+/// PostgreSQL in them are estimates; the group `postgres` prints both, so replace these figures after a full run.
 struct Cost {
     /// A turn in Strata: checked, analysed, sent.
     append_strata: f64,
@@ -22,14 +23,14 @@ struct Cost {
     recall_server: f64,
 }
 
-const COST: Cost = Cost { append_strata: 0.12, append_server: 0.35, recall_strata: 1.5, recall_server: 0.6 };
+const COST: Cost = Cost { append_strata: 0.3, append_server: 0.9, recall_strata: 1.2, recall_server: 0.6 };
 
 /// The measured bytes of a turn on disk with its indexes, after a vacuum, without vectors.
 const TURN_BYTES: f64 = 2_200.0;
-/// A vector of 384 components with its row and keys, and the same with pgvector's column.
+/// A vector of 384 components with its row and keys, and pgvector's column for it: computed from the sizes of the columns.
 const VECTOR_BYTES: f64 = 560.0;
 const HALFVEC_BYTES: f64 = 780.0;
-/// The bytes in memory of the index of a user with 10,000 turns.
+/// About the bytes in memory of the index of a user with 10,000 turns: an estimate from its lists.
 const INDEX_BYTES: f64 = 8e6;
 
 /// The cores of a Strata node, and of the PostgreSQL server. Both are ordinary sizes of rented machines.
