@@ -62,6 +62,9 @@ pub struct Observed {
     /// One bit for each of the last judged sentences, the newest lowest: 1 if it says nothing about the problem.
     #[serde(skip_serializing_if = "is_zero")]
     pub idle: u64,
+    /// Whether something was done after the cause was found, and nobody has complained since.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_fixed: bool,
     /// Items of the state that may be small talk: they share no words with the problem, and were said beside sentences
     /// that say nothing about it. They are removed if the small talk goes on.
     #[serde(skip_serializing_if = "Vec::is_empty")]

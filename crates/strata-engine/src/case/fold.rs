@@ -35,8 +35,8 @@ const LAST_SENTENCES: u64 = 0x3ff;
 
 /// The bits of the last four sentences.
 const LAST_FOUR: u64 = 0xf;
-/// The words that an item has to share with the case to be above doubt: usually, and while half of the last four sentences
-/// say nothing about the case.
+/// The words that an item has to share with the case to be above doubt: usually, and while many of the last sentences say
+/// nothing about the case.
 const LINKED: [usize; 2] = [2, 3];
 /// The sentences of the last four and of the last ten that say nothing about the case, from which an item is doubted. A word
 /// about the status is doubted by the ten alone: cases often end with a courtesy and the good news.
@@ -46,7 +46,7 @@ const DOUBT_OF_TEN: u32 = 4;
 const SMALL_TALK: u32 = 3;
 /// The bits of the last sentences after which what is doubted is believed, and the number of them that may say nothing.
 const LATELY: u64 = 0xff;
-const AT_WORK: u32 = 2;
+const AT_WORK: u32 = 1;
 
 /// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
 const MAX_COMPARED: usize = 6;
@@ -125,6 +125,21 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Notes whether what was done has ended the problem: speakers who know the cause, have done something and turn to other
+    /// things without a complaint are done.
+    fn note_fix(&mut self, judged: &Judged, is_at_work: bool) {
+        let is_known = !self.subject().root_causes.is_empty();
+        let Observed { idle, is_fixed, .. } = &mut self.state.observed;
+        match judged.role {
+            CaseRole::Done if is_at_work && is_known => *is_fixed = true,
+            CaseRole::Unresolved | CaseRole::Hypothesis if is_at_work => *is_fixed = false,
+            _ if (*idle & LAST_FOUR).count_ones() >= SMALL_TALK && std::mem::take(is_fixed) => {
+                self.subject().status = DiagnosticStatus::Resolved;
+            }
+            _ => {}
+        }
+    }
+
     /// Notes that an item or a change of the status may be small talk.
     fn doubt(&mut self, text: String, status: Option<DiagnosticStatus>) {
         let now = self.subject().status;
@@ -173,8 +188,13 @@ impl<'a> Case<'a> {
         if leaves_subject(&judged.sentence.text) {
             *idle |= LAST_FOUR;
         }
-        let is_linked = !ended.is_empty() || links >= LINKED[usize::from(is_quiet(before))];
+        // In the midst of small talk, an item ends only by a sentence that is about the case.
+        let is_away = (needs > 0 || is_idle(before)) && links < LINKED[1];
+        let ended = if is_away { &[] } else { ended };
+        let is_linked =
+            !ended.is_empty() || links >= LINKED[usize::from(is_quiet(before) || is_idle(before))];
         self.weigh_doubts(is_linked);
+        self.note_fix(judged, needs == 0);
         if ended.is_empty() && needs > 0 && links < needs {
             return;
         }

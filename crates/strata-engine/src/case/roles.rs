@@ -52,7 +52,7 @@ pub(crate) struct Judged {
 
 /// The role of a sentence.
 pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
-    let role = role(&sentence, reading);
+    let mut role = role(&sentence, reading);
     let may_resolve = sentence.speaker == Speaker::User && may_resolve(reading);
     let is_announced = match role {
         CaseRole::Cause => announces_cause(&sentence.text),
@@ -63,7 +63,13 @@ pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
         is_announced || reading.case(role) >= least(role, sentence.speaker) || is_observed(role, reading);
     let is_over = sentence.speaker == Speaker::User
         && announces_end(&sentence.text)
-        && matches!(role, CaseRole::Finding | CaseRole::Fact | CaseRole::Done | CaseRole::Nothing);
+        && matches!(
+            role,
+            CaseRole::Finding | CaseRole::Fact | CaseRole::Done | CaseRole::Nothing | CaseRole::Unresolved
+        );
+    if is_over && role == CaseRole::Unresolved {
+        role = CaseRole::Nothing;
+    }
     let may_resolve = (may_resolve || is_over) && !leaves_subject(&sentence.text);
     Judged { sentence, role, is_listed, may_resolve }
 }

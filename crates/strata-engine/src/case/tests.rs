@@ -103,6 +103,20 @@ fn what_is_doubted_stays_when_the_case_goes_on() {
 }
 
 #[test]
+fn a_fix_without_a_complaint_resolves_the_case_when_its_subject_is_left() {
+    let mut fixed = State::default();
+    tell(&mut fixed, CaseRole::Cause, "冰箱漏水是因为排水孔堵了。");
+    tell(&mut fixed, CaseRole::Done, "排水孔已经通了。");
+    let mut again = fixed.clone();
+    assert_eq!(fixed.diagnostic.status, DiagnosticStatus::Investigating);
+    tell(&mut fixed, CaseRole::Nothing, "不说这些了，晚上吃什么？");
+    assert_eq!(fixed.diagnostic.status, DiagnosticStatus::Resolved);
+    tell(&mut again, CaseRole::Unresolved, "冰箱又漏水了。");
+    tell(&mut again, CaseRole::Nothing, "Enough of that, what is for dinner?");
+    assert_eq!(again.diagnostic.status, DiagnosticStatus::Investigating);
+}
+
+#[test]
 fn a_left_subject_claims_nothing_more() {
     let mut state = State::default();
     tell(&mut state, CaseRole::Finding, "The loom squeaks at the treadle.");
