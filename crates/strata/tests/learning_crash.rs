@@ -61,74 +61,6 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
     assert!(output.status.success(), "{}", support::show(&output));
 }
 
-/// Context sizes at which a session is compacted every few exchanges.
-const SMALL_CONTEXT: [&str; 2] = ["context.max_recent_history=8", "context.keep_recent_history=4"];
-
-/// The words of a reply, so that a tree grows every few exchanges.
-const REPLY_WORDS: usize = 400;
-
-#[test]
-fn compaction_and_the_tree_without_its_model_survive_kills() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("compact.db");
-    let model = Model::start();
-    let with_model = model.setting();
-    model.set(Mood::Unwilling);
-    let mut random = Random(SEED);
-    let mut said = 0;
-    // A job that the kills interrupt in each round has one attempt left for the end.
-    let rounds = support::rounds(5);
-    let attempts = format!("learn.max_attempts={}", rounds + 1);
-    let settings = [&SETTINGS[..3], &SMALL_CONTEXT, &[attempts.as_str()]].concat();
-    for _ in 0..rounds {
-        let server = Server::start_with(&file, &[&settings[..], &[with_model.as_str()]].concat());
-        for _ in 0..4 + random.below(4) {
-            speak_at_length(&server, said);
-            said += 1;
-        }
-        server.kill();
-    }
-    finish_with(&file, &settings);
-    let jobs = run_with(&file, &settings, &["jobs", "list", "--limit", "100000", "--user", "long"]);
-    assert!(list(&jobs, "jobs").iter().all(|job| job["status"] == "done"), "{jobs}");
-    assert!(list(&jobs, "jobs").iter().any(|job| job["result"]["compacted"] == true), "{jobs}");
-    everything_is_in_the_context(&file, &settings, said);
-    let session = run_with(&file, &settings, &["sessions", "show", "talk", "--summaries", "--user", "long"]);
-    let summaries = list(&session, "summaries");
-    let is_root = |summary: &&Value| summary["strategy"] == "tree" && summary["level"] == 3;
-    let root = summaries.iter().find(is_root).unwrap_or_else(|| panic!("no root: {session}"));
-    assert_eq!(root["status"], "completed", "{root}");
-}
-
-/// An exchange with a reply of many words.
-fn speak_at_length(server: &Server, number: u64) {
-    let reply = "The keel was laid and the planks were steamed. ".repeat(REPLY_WORDS / 9);
-    let body = json!({
-        "user_id": "long", "session_id": "talk",
-        "messages": [
-            { "role": "user", "content": format!("The next rib is called {}.", name("Ri", number)) },
-            { "role": "assistant", "content": reply },
-        ],
-    });
-    let answer = server.client().post("/turns", &body).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.text());
-}
-
-/// Each thing that was said stands in the history or in the summary of the context, and the history is short.
-fn everything_is_in_the_context(file: &Path, settings: &[&str], said: u64) {
-    let server = Server::start_with(file, settings);
-    let answer = server.client().get("/sessions/talk/context?user_id=long").unwrap();
-    let context: Value = serde_json::from_str(&answer.text()).unwrap();
-    let history = list(&context, "recent_history");
-    assert!(history.len() <= 8, "{} entries", history.len());
-    let summary = context["long_term_summary"].as_str().unwrap();
-    for number in 0..said {
-        let word = name("Ri", number);
-        let in_history = history.iter().any(|entry| entry["content"].as_str().unwrap().contains(&word));
-        assert!(in_history || summary.contains(&word), "`{word}` is lost: {context:#}");
-    }
-}
-
 /// One exchange: a preference, or a new home.
 fn speak(server: &Server, user: u64, number: u64) {
     let content = match number % 4 {
@@ -152,13 +84,9 @@ fn name(start: &str, number: u64) -> String {
 }
 
 fn run(file: &Path, args: &[&str]) -> Value {
-    run_with(file, &SETTINGS, args)
-}
-
-fn run_with(file: &Path, settings: &[&str], args: &[&str]) -> Value {
     let mut command = support::strata();
     command.args(args).args(["--json", "--store", &support::store_url(file)]);
-    let output = command.args(settings.iter().flat_map(|setting| ["--setting", setting])).output().unwrap();
+    let output = command.args(SETTINGS.iter().flat_map(|setting| ["--setting", setting])).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", support::show(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -169,19 +97,11 @@ fn list<'a>(document: &'a Value, key: &str) -> &'a [Value] {
 
 /// Runs jobs until none waits. The jobs of a killed server are free after one second.
 fn finish(file: &Path) {
-    finish_with(file, &SETTINGS);
-}
-
-fn finish_with(file: &Path, settings: &[&str]) {
     let patience = Instant::now();
     loop {
-        run_with(file, settings, &["learn"]);
+        run(file, &["learn"]);
         let waiting = |status| {
-            let jobs = run_with(
-                file,
-                settings,
-                &["jobs", "list", "--all-users", "--limit", "10000", "--status", status],
-            );
+            let jobs = run(file, &["jobs", "list", "--all-users", "--limit", "10000", "--status", status]);
             list(&jobs, "jobs").len()
         };
         if waiting("queued") + waiting("leased") == 0 {
