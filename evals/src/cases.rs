@@ -12,7 +12,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use strata_core::turn::{NewMessage, Role};
 use strata_core::{Result, SessionId, UserId};
-use strata_engine::Engine;
+use strata_engine::{Engine, PromptRequest};
+use strata_language::text::fold;
 
 pub use parse::{CaseConversation, CaseLine, CaseSet, load};
 
@@ -39,6 +40,8 @@ pub struct CaseFindings {
     pub wrong: Share,
     /// Of the conversations, those with the right status.
     pub status: Share,
+    /// Of the questions, those whose answer the flat prompt holds.
+    pub answered: Share,
 }
 
 /// The results by language.
@@ -68,6 +71,15 @@ pub async fn run(engine: &Engine, set: &CaseSet, progress: &mut dyn FnMut(usize)
         let summary = engine.summaries.list(&user, &session, 1).await?.pop().map(|summary| summary.text);
         let summary = summary.unwrap_or_default();
         score::score(conversation, &state, &summary, found, &mut report.notes);
+        for (question, answer) in &conversation.questions {
+            let prompted =
+                engine.prompting.prompt(&user, &PromptRequest::new(session.clone(), question)).await?;
+            let is_told = fold(prompted.prompt.text().unwrap_or_default()).contains(&fold(answer));
+            found.answered.count(is_told);
+            if !is_told {
+                report.notes.push(format!("{} no answer to «{question}»: {answer}", conversation.id));
+            }
+        }
         progress(number + 1);
     }
     Ok(report)
@@ -108,14 +120,25 @@ async fn count_roles(
 
 /// The results as a table.
 pub fn table(report: &CasesReport) -> String {
-    let mut text =
-        String::from("cases    roles  causes  findings  ruled out  decisions  todos   kept  wrong  status\n");
+    let mut text = String::from(
+        "cases    roles  causes  findings  ruled out  decisions  todos   kept  wrong  status  answered\n",
+    );
     for (language, found) in &report.languages {
-        let CaseFindings { roles, causes, findings, ruled_out, decisions, todos, kept, wrong, status } =
-            found;
+        let CaseFindings {
+            roles,
+            causes,
+            findings,
+            ruled_out,
+            decisions,
+            todos,
+            kept,
+            wrong,
+            status,
+            answered,
+        } = found;
         let _ = writeln!(
             text,
-            "{language:<7} {:>6.1} {:>7.1} {:>9.1} {:>10.1} {:>10.1} {:>6.1} {:>6.1} {:>6.1} {:>7.1}",
+            "{language:<7} {:>6.1} {:>7.1} {:>9.1} {:>10.1} {:>10.1} {:>6.1} {:>6.1} {:>6.1} {:>7.1} {:>9.1}",
             roles.per_cent(),
             causes.per_cent(),
             findings.per_cent(),
@@ -124,7 +147,8 @@ pub fn table(report: &CasesReport) -> String {
             todos.per_cent(),
             kept.per_cent(),
             wrong.per_cent(),
-            status.per_cent()
+            status.per_cent(),
+            answered.per_cent()
         );
     }
     text

@@ -62,6 +62,19 @@ pub struct Observed {
     /// One bit for each of the last judged sentences, the newest lowest: 1 if it says nothing about the problem.
     #[serde(skip_serializing_if = "is_zero")]
     pub idle: u64,
+    /// Whether something was done after the cause was found, and nobody has complained since.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_fixed: bool,
+    /// Items of the state that may be small talk: they share no words with the problem, and were said beside sentences
+    /// that say nothing about it. They are removed if the small talk goes on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubted: Vec<String>,
+    /// The number of sentences since the first of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub doubted_for: u64,
+    /// The status before the first of them, if one has changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubted_status: Option<DiagnosticStatus>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -81,13 +81,13 @@ pub trait Store: Send + Sync + 'static {
     async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>>;
 
     /// The turns a query selects, hidden ones included unless the query says otherwise. Ids that do not exist are left
-    /// out. [`TurnQuery::Range`] comes by ascending `seq`, [`TurnQuery::Ids`] in the order of the ids,
+    /// out. [`TurnQuery::Range`] and [`TurnQuery::Hidden`] come by ascending `seq`, [`TurnQuery::Ids`] in the order of the ids,
     /// [`TurnQuery::Recent`] newest first by `created_at`, and leaves hidden turns out, as well as those that fail its
     /// [`Keep`], of which at most [`MOST_TESTED`] are read.
     async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>>;
 
-    /// The memories a query selects. [`MemorySelect::Current`] comes newest `recorded_at` first,
-    /// [`MemorySelect::Ids`] in the order of the ids, in any state, [`MemorySelect::History`] oldest first: all
+    /// The memories a query selects. [`MemorySelect::Current`], [`MemorySelect::All`] and [`MemorySelect::Hidden`] come newest
+    /// `recorded_at` first, [`MemorySelect::Ids`] in the order of the ids, in any state, [`MemorySelect::History`] oldest first: all
     /// that the memory replaced, itself, and all that replaced it; empty if the id does not exist. The page is cut from the
     /// memories that meet all other criteria, [`MemoryQuery::keep`] included.
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>>;

@@ -7,6 +7,7 @@
 //!
 //! All functions are pure. [`crate::Learning`] asks the reader, in the background. Start reading at [`Case`].
 
+mod cues;
 mod fold;
 mod roles;
 mod salience;

@@ -30,26 +30,26 @@ mod usage;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use chat::memory_block;
 #[cfg(test)]
 pub(crate) use chat::{CLOSE, OPEN};
 pub use chat::{ChatLayers, chat, strip_injected};
+pub(crate) use chat::{chat_filled, memory_block};
 pub(crate) use covered::without_last;
 pub use extract::{Rules, extract_state_updates};
 pub use filter::{FilterSettings, filter_content, filter_content_with};
 pub(crate) use filter::{RawLogs, strip};
-pub(crate) use flat::speaks_of_device;
 pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
+pub(crate) use flat::{flat_filled, speaks_of_device};
 pub(crate) use items::{Likeness, likeness, one_line};
 pub use layers::is_device;
-pub(crate) use layers::recent_start;
+pub(crate) use layers::{context_tokens, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub(crate) use summary::{condense, entry_of, has_left_out, with_entries};
+pub(crate) use summary::{condense, entry_of, has_left_out, with_entries, without_said};
 pub(crate) use tasks::{
-    Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks,
+    Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks, remove_task,
 };
 pub(crate) use usage::count_usage;
 
@@ -66,7 +66,7 @@ pub struct PromptSettings {
     /// The most tokens of a prompt, without the question, which is never cut. The default is the estimate of the
     /// layered-prompt design for ten turns.
     pub max_tokens: u32,
-    /// The number of recent exchanges that stay verbatim (layered-prompt design).
+    /// The number of recent exchanges that stay verbatim (layered-prompt design); with [`History::Auto`] the least number.
     pub recent_exchanges: usize,
     /// The number of messages after which the stored summary is updated. Between two updates the beginning of a chat
     /// stays the same byte for byte, and the store is not written to.
@@ -235,10 +235,11 @@ fn replace_cut(cut: &mut Vec<Cut>, layer: &str, what: &str) {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum History {
-    /// The rolling summary, and with it the summaries that a model wrote.
+    /// As many of the last turns as the budget has room for, and before them the rolling summary with the summaries that
+    /// a model wrote.
     #[default]
     Auto,
-    /// The rolling summary (layered-prompt design).
+    /// The rolling summary, and the number of recent exchanges that the settings name (layered-prompt design).
     Rolling,
     /// The summary of the window and the turns after it (sliding-window design).
     Window,

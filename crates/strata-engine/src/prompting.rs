@@ -5,6 +5,7 @@
 //! [`crate::prompt`].
 
 mod chat;
+mod fill;
 mod flat;
 mod gather;
 mod history;
@@ -21,7 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 
-use crate::prompt::{ChatLayers, Prompt, PromptFormat, PromptRules, PromptSettings, filter_content_with};
+use crate::prompt::{
+    ChatLayers, History, Prompt, PromptFormat, PromptRules, PromptSettings, chat_filled, filter_content_with,
+    without_said,
+};
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::metric::PromptUse;
@@ -77,6 +81,8 @@ struct Prepared {
     unfolded: Unfolded,
     /// The text for the turns before those of `unfolded`.
     history: String,
+    /// The block of the standing instructions of a flat prompt.
+    standing: String,
     /// The tokens of all turns of the session and of the question.
     raw_tokens: u64,
 }
@@ -175,8 +181,13 @@ impl Prompting {
         } else {
             raw_tokens = raw_tokens.saturating_add(u64::from(self.tokens.count(&request.question)));
         }
+        let standing = self.standing_block(user, request).await;
+        if settings.history == History::Auto && request.messages.is_none() {
+            let beside = self.tokens.count(&standing);
+            unfolded = self.fill(user, request, &state, unfolded, beside).await?;
+        }
         let history = self.history(user, &request.session, &mut unfolded, request.messages.is_none()).await?;
-        Ok(Prepared { turn_count, state, unfolded, history, raw_tokens })
+        Ok(Prepared { turn_count, state, unfolded, history, standing, raw_tokens })
     }
 
     async fn chat_prompt(
@@ -186,7 +197,7 @@ impl Prompting {
         prepared: Prepared,
         scope: Option<Scope>,
     ) -> (Prompt, Remembered) {
-        let Prepared { turn_count, state, unfolded, history, raw_tokens } = prepared;
+        let Prepared { turn_count, state, unfolded, history, raw_tokens, .. } = prepared;
         let PromptRules { settings, rules } = &*self.prompts;
         let (messages, shown, covers_all) = match &request.messages {
             Some(messages) => {
@@ -208,11 +219,15 @@ impl Prompting {
             (given, _) => Some(given.unwrap_or(settings.max_tokens)),
         };
         // A client that sends the whole conversation needs no summary of it.
-        let summary = if covers_all { String::new() } else { history };
+        // Nor does a turn that recall shows.
+        let recalled = remembered.items.iter().map(|found| found.item.content());
+        let summary = if covers_all { String::new() } else { without_said(&history, recalled, false) };
         let (memories, now) = (&remembered.items, Some(self.clock.now()));
         let layers =
             ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens, now };
-        let prompt = crate::prompt::chat(layers, rules, settings, self.tokens.as_ref());
+        let fills = settings.history == History::Auto && request.messages.is_none();
+        let render = if fills { chat_filled } else { crate::prompt::chat };
+        let prompt = render(layers, rules, settings, self.tokens.as_ref());
         remembered.row.prompt = PromptUse {
             raw_tokens: Some(raw_tokens),
             input_tokens: Some(u64::from(prompt.tokens)),

@@ -56,7 +56,7 @@ impl Reporting {
     /// The number of a user's turns and current memories, counted up to a few.
     async fn items(&self, user: &UserId) -> Result<usize> {
         let few = MIN_ITEMS as u32;
-        let turns = TurnQuery::Recent { session: None, as_of: None, limit: few };
+        let turns = TurnQuery::Recent { session: None, as_of: None, keep: None, limit: few };
         let current = MemorySelect::Current { as_of: None };
         let memories = MemoryQuery { page: Page::first(few), ..MemoryQuery::new(current) };
         Ok(self.store.turns(user, &turns).await?.len() + self.store.memories(user, &memories).await?.len())

@@ -63,13 +63,24 @@ impl Withdrawn {
         session: &SessionId,
         turns: Range<u64>,
     ) -> Result<Self> {
-        let query = MemoryQuery { page: Page::first(MAX_MEMORIES), ..MemoryQuery::new(MemorySelect::All) };
-        let memories = store.memories(user, &query).await?;
+        let select = |select| MemoryQuery { page: Page::first(MAX_MEMORIES), ..MemoryQuery::new(select) };
+        // Most users have taken nothing back. Then nothing else is read.
+        let mut memories = store.memories(user, &select(MemorySelect::Hidden)).await?;
+        memories.retain(|memory| memory.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Deleted));
         let first = turns.start.max(turns.end.saturating_sub(MAX_TURNS));
         let limit = u32::try_from(turns.end.saturating_sub(first)).unwrap_or(u32::MAX);
-        let query = TurnQuery::Range { session: session.clone(), after: first.checked_sub(1), limit };
-        let turns = if limit == 0 { Vec::new() } else { store.turns(user, &query).await? };
-        Ok(Self::new(&memories, &turns))
+        let (session, after) = (session.clone(), first.checked_sub(1));
+        let hidden = TurnQuery::Hidden { session: session.clone(), after, limit };
+        let mut said = if limit == 0 { Vec::new() } else { store.turns(user, &hidden).await? };
+        said.retain(|turn| turn.seq < turns.end && is_taken_back(turn));
+        if memories.is_empty() && said.is_empty() {
+            return Ok(Self::default());
+        }
+        memories.extend(store.memories(user, &select(MemorySelect::Current { as_of: None })).await?);
+        if !said.is_empty() {
+            said = store.turns(user, &TurnQuery::Range { session, after, limit }).await?;
+        }
+        Ok(Self::new(&memories, &said))
     }
 
     fn new(memories: &[Memory], turns: &[Turn]) -> Self {
@@ -77,14 +88,9 @@ impl Withdrawn {
             |memory: &&Memory| memory.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Deleted);
         let deleted = memories.iter().filter(is_deleted);
         let deleted: Vec<_> = deleted.filter_map(|memory| TakenBack::new(&memory.content)).collect();
-        let is_taken_back = |turn: &&Turn| {
-            turn.hidden.is_some_and(|hidden| {
-                matches!(hidden.reason, HiddenReason::Deleted | HiddenReason::Abandoned)
-            })
-        };
         let gone: Vec<_> = turns
             .iter()
-            .filter(is_taken_back)
+            .filter(|turn| is_taken_back(turn))
             .flat_map(|turn| sentences(&turn.content))
             .filter_map(TakenBack::new)
             .collect();
@@ -168,6 +174,10 @@ impl Withdrawn {
         let all = self.memories.iter().chain(&self.sentences);
         all.filter(is_near).map(|statement| statement.text.as_str()).take(MAX_NAMED).collect()
     }
+}
+
+fn is_taken_back(turn: &Turn) -> bool {
+    turn.hidden.is_some_and(|hidden| matches!(hidden.reason, HiddenReason::Deleted | HiddenReason::Abandoned))
 }
 
 /// The sentences of a text with the space after them.

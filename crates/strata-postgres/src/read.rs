@@ -39,9 +39,11 @@ pub(crate) async fn sessions(client: &Client, user: &UserId, page: Page) -> Outc
 
 pub(crate) async fn turns(client: &Client, user: &UserId, query: &TurnQuery) -> Outcome<Vec<Turn>> {
     match query {
-        TurnQuery::Range { session, after, limit } => {
+        TurnQuery::Range { session, after, limit } | TurnQuery::Hidden { session, after, limit } => {
+            let hidden =
+                if matches!(query, TurnQuery::Hidden { .. }) { "AND t.hidden_at IS NOT NULL" } else { "" };
             let sql = format!(
-                "SELECT {} FROM turns t WHERE t.user_id = $1 AND t.session = $2 AND t.seq > $3
+                "SELECT {} FROM turns t WHERE t.user_id = $1 AND t.session = $2 AND t.seq > $3 {hidden}
                  ORDER BY t.seq LIMIT $4",
                 row::TURN
             );
@@ -130,6 +132,7 @@ async fn memories_page(client: &Client, user: &UserId, query: &MemoryQuery) -> O
             NEWEST,
         ),
         MemorySelect::All => (MEMORIES, "true", NEWEST),
+        MemorySelect::Hidden => (MEMORIES, "m.hidden_at IS NOT NULL", NEWEST),
         MemorySelect::Ids(_) => (
             "unnest($8) WITH ORDINALITY AS wanted (id, place) JOIN memories m ON m.id = wanted.id",
             "true",

@@ -184,7 +184,7 @@ impl Store for SqliteStore {
         let query = query.clone();
         let rows = match &query {
             TurnQuery::Ids(ids) => ids.len(),
-            TurnQuery::Range { limit, .. } => *limit as usize,
+            TurnQuery::Range { limit, .. } | TurnQuery::Hidden { limit, .. } => *limit as usize,
             TurnQuery::Recent { .. } => usize::MAX,
         };
         self.read_items(user, rows, move |conn, user| read::turns(conn, user, &query)).await

@@ -24,6 +24,8 @@ pub struct CaseConversation {
     pub language: String,
     /// Its sentences.
     pub lines: Vec<CaseLine>,
+    /// Questions about it, each with the words of the answer.
+    pub questions: Vec<(String, String)>,
 }
 
 /// A sentence of a conversation.
@@ -76,12 +78,22 @@ fn conversations(text: &str, path: &Path) -> Result<Vec<CaseConversation>> {
     let mut found: Vec<CaseConversation> = Vec::new();
     for (number, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
         let wrong = || {
-            Error::invalid(format!("`{}` line {}: not `label speaker: sentence`", path.display(), number + 1))
+            Error::invalid(format!(
+                "`{}` line {}: not `label speaker: sentence` or `q question | answer`",
+                path.display(),
+                number + 1
+            ))
         };
         if let Some(head) = line.strip_prefix("# ") {
             let (id, language) = head.split_once('|').ok_or_else(wrong)?;
             let (id, language) = (id.trim().to_owned(), language.trim().to_owned());
-            found.push(CaseConversation { id, language, lines: Vec::new() });
+            found.push(CaseConversation { id, language, ..CaseConversation::default() });
+            continue;
+        }
+        if let Some(asked) = line.strip_prefix("q ") {
+            let (question, answer) = asked.rsplit_once('|').ok_or_else(wrong)?;
+            let last = found.last_mut().ok_or_else(wrong)?;
+            last.questions.push((question.trim().to_owned(), answer.trim().to_owned()));
             continue;
         }
         let mut characters = line.chars();

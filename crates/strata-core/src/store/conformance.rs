@@ -78,6 +78,7 @@ macro_rules! conformance_suite {
                 reads_recent_turns_of_the_same_moment_by_seq,
                 leaves_hidden_turns_out_of_recent_only,
                 keeps_recent_turns_that_pass_the_test,
+                reads_the_hidden_turns_of_a_session,
                 hides_and_restores_turns,
                 refuses_to_hide_an_unknown_turn,
             }
@@ -131,6 +132,7 @@ macro_rules! conformance_suite {
                 refuses_an_id_that_exists,
                 lists_current_memories_newest_first,
                 lists_all_memories_whatever_their_state,
+                lists_hidden_memories_newest_first,
                 reads_ids_in_the_order_asked_whatever_their_state,
                 chooses_by_session_agent_and_kind,
                 pages_through_memories,

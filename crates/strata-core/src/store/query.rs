@@ -41,6 +41,15 @@ pub enum TurnQuery {
         /// The maximum number of turns.
         limit: u32,
     },
+    /// The hidden turns of a range of one session, by `seq`.
+    Hidden {
+        /// The session.
+        session: SessionId,
+        /// Only turns with a greater `seq`.
+        after: Option<u64>,
+        /// The maximum number of turns.
+        limit: u32,
+    },
     /// The turns with these ids.
     Ids(Vec<TurnId>),
     /// The newest turns.
@@ -145,6 +154,8 @@ pub enum MemorySelect {
     },
     /// All memories, also closed and hidden ones, newest `recorded_at` first.
     All,
+    /// The hidden memories, newest `recorded_at` first. Few users have many, so this is cheaper than `All`.
+    Hidden,
     /// The memories with these ids.
     Ids(Vec<MemoryId>),
     /// A memory with all that it replaced and all that replaced it.

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use strata_core::ports::CaseRole;
-use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
+use strata_core::state::{DiagnosticState, DiagnosticStatus, Observed, State};
 use strata_language::text::query_terms;
 
 use super::Judged;
+use super::cues::{alternatives, leaves_subject};
 use crate::prompt::{
-    Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks,
+    Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks, remove_task,
 };
 
 /// The most items of each list. The oldest leave first. Facts are the first to go, because a conversation is full of
@@ -31,6 +32,21 @@ const IDLE: [(u32, u32, usize); 2] = [(10, 5, 3), (4, 3, 2)];
 const BACK_AT_WORK: u64 = 0b11;
 /// The bits of the last sentences.
 const LAST_SENTENCES: u64 = 0x3ff;
+
+/// The bits of the last four sentences.
+const LAST_FOUR: u64 = 0xf;
+/// The words that an item has to share with the case to be above doubt: usually, and while many of the last sentences say
+/// nothing about the case.
+const LINKED: [usize; 2] = [2, 3];
+/// The sentences of the last four and of the last ten that say nothing about the case, from which an item is doubted. A word
+/// about the status is doubted by the ten alone: cases often end with a courtesy and the good news.
+const DOUBT_OF_FOUR: u32 = 2;
+const DOUBT_OF_TEN: u32 = 4;
+/// The sentences of the last four that say nothing about the case, from which what is doubted was small talk.
+const SMALL_TALK: u32 = 3;
+/// The bits of the last sentences after which what is doubted is believed, and the number of them that may say nothing.
+const LATELY: u64 = 0xff;
+const AT_WORK: u32 = 1;
 
 /// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
 const MAX_COMPARED: usize = 6;
@@ -73,12 +89,63 @@ impl<'a> Case<'a> {
     /// The number of words that a sentence shares with the case.
     fn linked_words(&mut self, text: &str) -> usize {
         let words = terms(text);
+        let doubted = self.state.observed.doubted.clone();
         let tasks: Vec<String> =
             open_tasks(self.state, self.moment.seq).into_iter().map(|(_, task)| task.to_owned()).collect();
         let DiagnosticState { findings, hypotheses, root_causes, decisions, facts, .. } = self.subject();
         let lists = [&*findings, hypotheses, root_causes, decisions, facts, &tasks];
-        let known: HashSet<String> = lists.into_iter().flatten().flat_map(|item| terms(item)).collect();
+        let items = lists.into_iter().flatten().filter(|item| !doubted.contains(item));
+        let known: HashSet<String> = items.flat_map(|item| terms(item)).collect();
         words.intersection(&known).count()
+    }
+
+    /// Drops what is doubted if the small talk goes on, and believes it if the speakers are at their case.
+    fn weigh_doubts(&mut self, is_linked: bool) {
+        let Observed { idle, doubted, doubted_for, doubted_status, .. } = &mut self.state.observed;
+        if doubted.is_empty() {
+            return;
+        }
+        *doubted_for += 1;
+        let is_at_work =
+            *doubted_for >= u64::from(LATELY.count_ones()) && (*idle & LATELY).count_ones() <= AT_WORK;
+        if is_linked || is_at_work {
+            doubted.clear();
+            *doubted_for = 0;
+            *doubted_status = None;
+        } else if (*idle & LAST_FOUR).count_ones() >= SMALL_TALK {
+            let (gone, status) = (std::mem::take(doubted), doubted_status.take());
+            *doubted_for = 0;
+            gone.iter().for_each(|item| remove_task(self.state, item));
+            let subject = self.subject();
+            let DiagnosticState { findings, hypotheses, ruled_out, root_causes, decisions, .. } = subject;
+            let lists = [findings, hypotheses, ruled_out, root_causes, decisions];
+            let lists = lists.into_iter().chain([&mut subject.constraints, &mut subject.facts]);
+            lists.for_each(|list| list.retain(|item| !gone.contains(item)));
+            subject.status = status.unwrap_or(subject.status);
+        }
+    }
+
+    /// Notes whether what was done has ended the problem: speakers who know the cause, have done something and turn to other
+    /// things without a complaint are done.
+    fn note_fix(&mut self, judged: &Judged, is_at_work: bool) {
+        let is_known = !self.subject().root_causes.is_empty();
+        let Observed { idle, is_fixed, .. } = &mut self.state.observed;
+        match judged.role {
+            CaseRole::Done if is_at_work && is_known => *is_fixed = true,
+            CaseRole::Unresolved | CaseRole::Hypothesis if is_at_work => *is_fixed = false,
+            _ if (*idle & LAST_FOUR).count_ones() >= SMALL_TALK && std::mem::take(is_fixed) => {
+                self.subject().status = DiagnosticStatus::Resolved;
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes that an item or a change of the status may be small talk.
+    fn doubt(&mut self, text: String, status: Option<DiagnosticStatus>) {
+        let now = self.subject().status;
+        let Observed { doubted, doubted_status, .. } = &mut self.state.observed;
+        doubted.push(text);
+        *doubted_status = doubted_status.or(status.filter(|status| *status != now));
     }
 
     /// Whether a cause is known, or something has been done.
@@ -99,8 +166,10 @@ impl<'a> Case<'a> {
             _ => Vec::new(),
         };
         let words = terms(&judged.sentence.text);
+        let is_meant =
+            |item: &str| alternatives(item).into_iter().chain([item]).any(|part| speaks_of(&words, part));
         let by_words: Vec<usize> =
-            items.iter().filter(|(_, item)| speaks_of(&words, item)).map(|(place, _)| *place).collect();
+            items.iter().filter(|(_, item)| is_meant(item)).map(|(place, _)| *place).collect();
         let from = items.len().saturating_sub(MAX_COMPARED);
         let to_compare = if by_words.is_empty() { items[from..].to_vec() } else { Vec::new() };
         Endings { by_words, to_compare }
@@ -112,15 +181,39 @@ impl<'a> Case<'a> {
         if text.is_empty() {
             return;
         }
+        let links = self.linked_words(&judged.sentence.text);
         let idle = &mut self.state.observed.idle;
-        let needs = words_needed(*idle);
+        let (needs, before) = (words_needed(*idle), *idle);
         *idle = (*idle << 1 | u64::from(judged.role == CaseRole::Nothing)) & LAST_SENTENCES;
-        if ended.is_empty() && needs > 0 && self.linked_words(&judged.sentence.text) < needs {
+        if leaves_subject(&judged.sentence.text) {
+            *idle |= LAST_FOUR;
+        }
+        // In the midst of small talk, an item ends only by a sentence that is about the case.
+        let is_away = (needs > 0 || is_idle(before)) && links < LINKED[1];
+        let ended = if is_away { &[] } else { ended };
+        let is_linked =
+            !ended.is_empty() || links >= LINKED[usize::from(is_quiet(before) || is_idle(before))];
+        self.weigh_doubts(is_linked);
+        self.note_fix(judged, needs == 0);
+        if ended.is_empty() && needs > 0 && links < needs {
             return;
         }
+        let status = self.subject().status;
+        let is_doubted = !is_linked && (is_quiet(before) || is_idle(before));
         if judged.may_resolve && self.is_worked_on() {
             self.subject().status = DiagnosticStatus::Resolved;
         }
+        self.tell(judged, ended, text.clone(), is_doubted);
+        if self.subject().status != status && !is_idle(before) {
+            self.state.observed.doubted_status = None;
+        }
+        if is_doubted && !matches!(judged.role, CaseRole::Nothing | CaseRole::Question | CaseRole::Advice) {
+            self.doubt(text, Some(status).filter(|_| is_idle(before)));
+        }
+    }
+
+    /// Tells the state what a sentence says.
+    fn tell(&mut self, judged: &Judged, ended: &[usize], text: String, is_doubted: bool) {
         match judged.role {
             CaseRole::Todo => add_task(self.state, &text, TaskEnd::Open, self.moment),
             CaseRole::Done if ended.is_empty() && judged.is_listed => {
@@ -133,7 +226,16 @@ impl<'a> Case<'a> {
                 let mut values = findings.iter().chain(hypotheses).chain(root_causes);
                 let is_known = values.any(|value| likeness(&text, value) == Likeness::Covers);
                 let text = Some(text).filter(|_| judged.is_listed && !is_known);
-                tell(self.subject(), role, ended, text);
+                let subject = self.subject();
+                match role {
+                    CaseRole::RuledOut => drop_hypotheses(subject, ended, &terms(&judged.sentence.text)),
+                    _ => drop_hypotheses(subject, ended, &HashSet::new()),
+                }
+                // What is solved needs no more testing.
+                if role == CaseRole::Resolved && !is_doubted {
+                    subject.hypotheses.clear();
+                }
+                take_in(subject, role, text);
             }
         }
     }
@@ -163,19 +265,30 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Takes a sentence into what is known about a subject.
-fn tell(subject: &mut DiagnosticState, role: CaseRole, ended: &[usize], text: Option<String>) {
+/// Removes the hypotheses at these places. Of one that names alternatives, only those are removed that share `words`; without
+/// words, all are.
+fn drop_hypotheses(subject: &mut DiagnosticState, ended: &[usize], words: &HashSet<String>) {
     let mut place = 0;
-    subject.hypotheses.retain(|_| {
-        let stays = !ended.contains(&place);
+    subject.hypotheses.retain_mut(|hypothesis| {
         place += 1;
-        stays
+        if !ended.contains(&(place - 1)) {
+            return true;
+        }
+        let parts = alternatives(hypothesis);
+        let (gone, left): (Vec<&str>, Vec<&str>) = parts.into_iter().partition(|part| speaks_of(words, part));
+        if gone.is_empty() || left.is_empty() {
+            return false;
+        }
+        *hypothesis = left.join(if hypothesis.is_ascii() { " or " } else { "、" });
+        true
     });
+}
+
+/// Takes a sentence into what is known about a subject.
+fn take_in(subject: &mut DiagnosticState, role: CaseRole, text: Option<String>) {
     let (list, most) = match role {
         CaseRole::Resolved => {
             subject.status = DiagnosticStatus::Resolved;
-            // What is solved needs no more testing.
-            subject.hypotheses.clear();
             return;
         }
         CaseRole::Unresolved => {
@@ -225,6 +338,16 @@ fn words_needed(idle: u64) -> usize {
         return 0;
     }
     IDLE.iter().find(is_idle).map_or(0, |(_, _, words)| *words)
+}
+
+/// Whether half of the last four sentences say nothing about the case.
+fn is_quiet(idle: u64) -> bool {
+    (idle & LAST_FOUR).count_ones() >= DOUBT_OF_FOUR
+}
+
+/// Whether many of the last ten do.
+fn is_idle(idle: u64) -> bool {
+    idle.count_ones() >= DOUBT_OF_TEN
 }
 
 fn terms(text: &str) -> HashSet<String> {

@@ -4,6 +4,7 @@ use strata_core::ports::{CaseRole, SentenceReading, Speaker, best};
 use strum::VariantArray as _;
 
 use super::Sentence;
+use super::cues::{announces_cause, announces_end, drops_supposition, leaves_subject};
 
 /// The probability from which a sentence states the cause, though another role is likelier. A cause that is missed costs
 /// more than one that is a finding too: on unseen conversations this finds 82 instead of 70 of 100 causes.
@@ -16,6 +17,11 @@ const ASSISTANT_RESOLVED: f32 = 0.9;
 /// `OBSERVED` together.
 const FINDING: f32 = 0.2;
 const OBSERVED: f32 = 0.6;
+
+/// The probability from which a sentence that drops a hypothesis or decides the status is no cause beside that.
+const SURE: f32 = 0.5;
+/// The probability from which such a sentence, if it is not sure, states the cause.
+const CAUSE_BESIDE_END: f32 = 0.35;
 
 /// The probability from which a sentence ends a hypothesis or a task.
 const ENDING: f32 = 0.5;
@@ -46,9 +52,25 @@ pub(crate) struct Judged {
 
 /// The role of a sentence.
 pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
-    let role = role(&sentence, reading);
+    let mut role = role(&sentence, reading);
     let may_resolve = sentence.speaker == Speaker::User && may_resolve(reading);
-    let is_listed = reading.case(role) >= least(role, sentence.speaker) || is_observed(role, reading);
+    let is_announced = match role {
+        CaseRole::Cause => announces_cause(&sentence.text),
+        CaseRole::RuledOut => drops_supposition(&sentence.text),
+        _ => false,
+    };
+    let is_listed =
+        is_announced || reading.case(role) >= least(role, sentence.speaker) || is_observed(role, reading);
+    let is_over = sentence.speaker == Speaker::User
+        && announces_end(&sentence.text)
+        && matches!(
+            role,
+            CaseRole::Finding | CaseRole::Fact | CaseRole::Done | CaseRole::Nothing | CaseRole::Unresolved
+        );
+    if is_over && role == CaseRole::Unresolved {
+        role = CaseRole::Nothing;
+    }
+    let may_resolve = (may_resolve || is_over) && !leaves_subject(&sentence.text);
     Judged { sentence, role, is_listed, may_resolve }
 }
 
@@ -58,11 +80,19 @@ fn may_resolve(reading: &SentenceReading) -> bool {
 }
 
 fn role(sentence: &Sentence, reading: &SentenceReading) -> CaseRole {
+    if leaves_subject(&sentence.text) {
+        return CaseRole::Nothing;
+    }
     let likeliest = CaseRole::VARIANTS[best(&reading.case)];
-    let never_cause =
-        matches!(likeliest, CaseRole::Hypothesis | CaseRole::Advice | CaseRole::Question | CaseRole::Todo);
-    if !never_cause && reading.case(CaseRole::Cause) >= CAUSE {
+    if states_cause(sentence, reading, likeliest) {
         return CaseRole::Cause;
+    }
+    let may_drop = matches!(
+        likeliest,
+        CaseRole::Decision | CaseRole::Advice | CaseRole::Done | CaseRole::Nothing | CaseRole::RuledOut
+    );
+    if may_drop && drops_supposition(&sentence.text) {
+        return CaseRole::RuledOut;
     }
     // A sentence in the form of a question claims nothing but, at most, a hypothesis.
     let is_question = sentence.text.ends_with(['?', '？']);
@@ -77,6 +107,22 @@ fn role(sentence: &Sentence, reading: &SentenceReading) -> CaseRole {
     }
     let is_ending = matches!(likeliest, CaseRole::RuledOut | CaseRole::Done);
     if is_ending && reading.case(likeliest) >= ENDING { likeliest } else { CaseRole::Nothing }
+}
+
+/// Whether a sentence states the cause: because the reader gives that enough weight beside a role that is not sure, or
+/// because the speaker announces it.
+fn states_cause(sentence: &Sentence, reading: &SentenceReading, likeliest: CaseRole) -> bool {
+    let is_asked = sentence.text.ends_with(['?', '？']);
+    match likeliest {
+        CaseRole::Advice | CaseRole::Question | CaseRole::Todo => return false,
+        _ if !is_asked && announces_cause(&sentence.text) => return true,
+        CaseRole::Hypothesis => return false,
+        _ => {}
+    }
+    let ends = matches!(likeliest, CaseRole::RuledOut | CaseRole::Resolved | CaseRole::Unresolved);
+    let is_sure = ends && reading.case(likeliest) >= SURE;
+    let least = if ends { CAUSE_BESIDE_END } else { CAUSE };
+    !is_sure && reading.case(CaseRole::Cause) >= least
 }
 
 /// Whether a sentence is the cause or a finding, though another role may be likelier.

@@ -52,6 +52,80 @@ fn a_hypothesis_leaves_when_it_is_ruled_out_or_confirmed() {
 }
 
 #[test]
+fn one_of_several_alternatives_is_ruled_out() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Hypothesis, "It may be the belt, the fan or a stuck relay.");
+    tell(&mut state, CaseRole::Hypothesis, "可能是皮带、风扇，或者继电器。");
+    tell(&mut state, CaseRole::RuledOut, "The fan is new, so not the fan.");
+    tell(&mut state, CaseRole::RuledOut, "皮带可以排除。");
+    assert_eq!(state.diagnostic.hypotheses, ["It may be the belt or a stuck relay", "风扇、继电器"]);
+    tell(&mut state, CaseRole::Cause, "It was the stuck relay.");
+    assert_eq!(state.diagnostic.hypotheses, ["风扇、继电器"]);
+}
+
+#[test]
+fn what_small_talk_claims_leaves_when_it_goes_on() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Cause, "The greenhouse heater trips because the thermostat is wet.");
+    tell(&mut state, CaseRole::Unresolved, "The heater has tripped again.");
+    for text in ["Oh well.", "What a day.", "Is it raining?", "It pours."] {
+        tell(&mut state, CaseRole::Nothing, text);
+    }
+    tell(&mut state, CaseRole::Question, "And Sunday?");
+    tell(&mut state, CaseRole::Fact, "My aunt comes.");
+    tell(&mut state, CaseRole::Todo, "I should bake a cake for Sunday.");
+    tell(&mut state, CaseRole::Hypothesis, "Maybe with plums.");
+    tell(&mut state, CaseRole::Resolved, "All is well that ends well.");
+    assert_eq!((tasks(&state).len(), state.diagnostic.status), (1, DiagnosticStatus::Resolved));
+    for _ in 0..3 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather.");
+    }
+    assert!(tasks(&state).is_empty() && state.diagnostic.hypotheses.is_empty(), "{state:?}");
+    assert_eq!(
+        (state.diagnostic.root_causes.len(), state.diagnostic.status),
+        (1, DiagnosticStatus::Investigating)
+    );
+}
+
+#[test]
+fn what_is_doubted_stays_when_the_case_goes_on() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Cause, "The greenhouse heater trips because the thermostat is wet.");
+    for text in ["Good to know.", "Indeed."] {
+        tell(&mut state, CaseRole::Nothing, text);
+    }
+    tell(&mut state, CaseRole::Todo, "Jonas brings a new gasket on Friday.");
+    tell(&mut state, CaseRole::Finding, "The thermostat of the greenhouse heater draws 9 amps.");
+    for _ in 0..4 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather.");
+    }
+    assert_eq!(tasks(&state), [("Jonas brings a new gasket on Friday", "Pending")]);
+}
+
+#[test]
+fn a_fix_without_a_complaint_resolves_the_case_when_its_subject_is_left() {
+    let mut fixed = State::default();
+    tell(&mut fixed, CaseRole::Cause, "冰箱漏水是因为排水孔堵了。");
+    tell(&mut fixed, CaseRole::Done, "排水孔已经通了。");
+    let mut again = fixed.clone();
+    assert_eq!(fixed.diagnostic.status, DiagnosticStatus::Investigating);
+    tell(&mut fixed, CaseRole::Nothing, "不说这些了，晚上吃什么？");
+    assert_eq!(fixed.diagnostic.status, DiagnosticStatus::Resolved);
+    tell(&mut again, CaseRole::Unresolved, "冰箱又漏水了。");
+    tell(&mut again, CaseRole::Nothing, "Enough of that, what is for dinner?");
+    assert_eq!(again.diagnostic.status, DiagnosticStatus::Investigating);
+}
+
+#[test]
+fn a_left_subject_claims_nothing_more() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Finding, "The loom squeaks at the treadle.");
+    tell(&mut state, CaseRole::Nothing, "Enough of that, how are the children?");
+    tell(&mut state, CaseRole::Decision, "We will go to the sea.");
+    assert!(state.diagnostic.decisions.is_empty());
+}
+
+#[test]
 fn the_last_word_decides_the_status() {
     let mut state = State::default();
     let status = |state: &State| state.diagnostic.status;
@@ -172,6 +246,10 @@ fn roles_follow_from_probabilities() {
     assert_eq!(role("The seal?", &[(Finding, 0.9)]), Question);
     assert_eq!(role("Not the seal.", &[(RuledOut, 0.45), (Nothing, 0.4)]), Nothing);
     assert_eq!(role("Wet floor.", &[(Fact, 0.45), (Finding, 0.4)]), Finding);
+    assert_eq!(role("Case closed, the seal leaks at the hinge.", &[(RuledOut, 0.8), (Cause, 0.1)]), Cause);
+    assert_eq!(role("We can cross the seal off.", &[(CaseRole::Decision, 0.9)]), RuledOut);
+    assert_eq!(role("The pump is quiet again.", &[(Resolved, 0.7), (Cause, 0.25)]), Resolved);
+    assert_eq!(role("Enough of that, what a week.", &[(Resolved, 0.9)]), Nothing);
     let weak = judged(sentence("The seal is fine."), &reading(&[(RuledOut, 0.6), (Nothing, 0.4)]));
     assert_eq!((weak.role, weak.is_listed), (RuledOut, false), "it ends a hypothesis, and is no item");
     let mut said = sentence("Glad that it works now!");

@@ -32,6 +32,12 @@ const ABOUT: &str = "Remembered by Strata from earlier turns, with days in UTC. 
 /// The tokens of a message beside its content, as OpenAI counts them.
 const MESSAGE_TOKENS: u32 = 4;
 
+/// The tokens of the block beside its parts: tags, and the sentence that explains it.
+const BLOCK_TOKENS: u32 = 80;
+
+/// The share of the budget for the known facts, and for recalled items, if a chat is too long: a quarter each.
+const SHARE: u32 = 4;
+
 /// A shorter summary is left out.
 const MIN_SUMMARY_CHARS: usize = 100;
 
@@ -59,8 +65,32 @@ pub fn chat(
     settings: &PromptSettings,
     tokens: &dyn TokenCounter,
 ) -> Prompt {
+    within(layers, ChatDraft::new(layers, rules, settings.fold_step.max(1), tokens), Vec::new(), tokens)
+}
+
+/// Like [`chat`], for messages that were chosen to fill their share of the budget: the memory is shortened before any of
+/// these messages is dropped.
+pub(crate) fn chat_filled(
+    layers: ChatLayers<'_>,
+    rules: &Rules,
+    settings: &PromptSettings,
+    tokens: &dyn TokenCounter,
+) -> Prompt {
     let mut draft = ChatDraft::new(layers, rules, settings.fold_step.max(1), tokens);
     let mut cut = Vec::new();
+    if let Some(most) = layers.max_tokens {
+        draft.divide(most, &mut cut, tokens);
+    }
+    within(layers, draft, cut, tokens)
+}
+
+/// Cuts a chat until it fits the budget.
+fn within(
+    layers: ChatLayers<'_>,
+    mut draft: ChatDraft<'_>,
+    mut cut: Vec<Cut>,
+    tokens: &dyn TokenCounter,
+) -> Prompt {
     if let Some(most) = layers.max_tokens {
         while draft.beside_question() > most && draft.cut_next(&mut cut, tokens) {}
     }
@@ -193,6 +223,48 @@ impl<'a> ChatDraft<'a> {
     /// The tokens that count against the budget: all but the question's.
     fn beside_question(&self) -> u32 {
         self.total().saturating_sub(self.last.map_or(0, |last| self.counts[last]))
+    }
+
+    /// Shortens the memory to the room beside the messages: the known facts and the recalled items to a quarter of the
+    /// budget each, and the summary to the rest. If there is no summary, the messages are the whole conversation, and
+    /// facts and items share the room beside it.
+    fn divide(&mut self, most: u32, cut: &mut Vec<Cut>, tokens: &dyn TokenCounter) {
+        if self.beside_question() <= most {
+            return;
+        }
+        let messages = self.beside_question().saturating_sub(self.block_tokens);
+        let room = most.saturating_sub(messages).saturating_sub(BLOCK_TOKENS);
+        let share = if self.memory.summary.is_empty() { room / 2 } else { room.min(most / SHARE) };
+        let contexts = |memory: &Recollection| {
+            count_all(
+                memory.contexts.iter().map(Context::text).collect::<Vec<_>>().iter().map(String::as_str),
+                tokens,
+            )
+        };
+        while contexts(&self.memory) > share {
+            let Some(context) = self.memory.contexts.last_mut() else { break };
+            let (tag, gone) = (context.tag.clone(), context.shorten());
+            if gone > 0 {
+                note_cut(cut, &tag, gone, "oldest items");
+            } else {
+                self.memory.contexts.pop();
+                replace_cut(cut, &tag, "all of it");
+            }
+        }
+        let memories = |memory: &Recollection| count_all(memory.memories.iter().map(String::as_str), tokens);
+        while memories(&self.memory) > share && self.memory.memories.pop().is_some() {
+            note_cut(cut, "memories", 1, "least relevant memories");
+        }
+        let left = room.saturating_sub(contexts(&self.memory)).saturating_sub(memories(&self.memory));
+        let summary = tokens.count(&self.memory.summary);
+        if summary > left {
+            let chars = self.memory.summary.chars().count() as u64 * u64::from(left) / u64::from(summary);
+            let shorter = condense(&self.memory.summary, usize::try_from(chars).unwrap_or(usize::MAX));
+            let is_short = shorter.chars().count() < MIN_SUMMARY_CHARS;
+            self.memory.summary = if is_short { String::new() } else { shorter };
+            replace_cut(cut, "conversation_summary", if is_short { "all of it" } else { "its oldest parts" });
+        }
+        self.write_block(tokens);
     }
 
     /// Makes the next cut. Returns whether there was anything to cut.

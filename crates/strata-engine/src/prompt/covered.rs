@@ -5,7 +5,7 @@
 //! entries and messages are two lists with a constant distance, and the distance with the longest run of equal pairs
 //! tells which messages are covered.
 
-use super::summary::{Entries, Heads, condensed, named_entry_of};
+use super::summary::{Entries, Heads, is_left_of, named_entry_of};
 use super::{Message, PromptSettings};
 
 /// A run of entries that are the entries of messages. Indices of messages count only those that have an entry.
@@ -47,8 +47,7 @@ pub(crate) fn without_last(summary: &str, messages: &[Vec<String>]) -> (String, 
     let mut entries = Entries::of(summary, &Heads::default());
     let mut count = 0;
     for message in messages.iter().rev() {
-        let last = entries.list.last().map(|entry| condensed(entry));
-        let is_entry = |entry: &String| last.as_ref() == Some(&condensed(entry));
+        let is_entry = |entry: &String| entries.list.last().is_some_and(|last| is_left_of(last, entry));
         if message.iter().any(is_entry) {
             entries.list.pop();
         } else if !message.is_empty() {
@@ -71,11 +70,11 @@ fn covered(entries: &mut Entries<'_>, said: &[(usize, String)], leaving: usize) 
 
 /// The longest run of equal pairs. Of equally long ones, the one that leaves the fewest entries to other conversations.
 fn best_run(entries: &Entries<'_>, said: &[(usize, String)], left_out: usize) -> Option<Run> {
-    let short: Vec<String> = entries.list.iter().map(|entry| condensed(entry)).collect();
-    let said: Vec<String> = said.iter().map(|(_, entry)| condensed(entry)).collect();
+    let short = &entries.list;
     let run = |entry: usize, message: usize| {
         let pairs = short[entry..].iter().zip(said.get(message..).unwrap_or_default());
-        Run { entry, message, length: pairs.take_while(|(entry, said)| entry == said).count() }
+        let length = pairs.take_while(|(entry, (_, said))| is_left_of(entry, said)).count();
+        Run { entry, message, length }
     };
     // The whole conversation: the entries follow the messages that were left out.
     let whole = run(0, left_out);

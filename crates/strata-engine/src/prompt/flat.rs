@@ -99,8 +99,26 @@ pub fn flat(
     settings: &PromptSettings,
     tokens: &dyn TokenCounter,
 ) -> Prompt {
+    within(FlatDraft::new(layers, rules, settings, tokens), Vec::new())
+}
+
+/// Like [`flat`], for recent messages that were chosen to fill their share of the budget: the known facts and the summary
+/// are shortened before any of these messages is.
+pub(crate) fn flat_filled(
+    layers: FlatLayers<'_>,
+    rules: &Rules,
+    settings: &PromptSettings,
+    tokens: &dyn TokenCounter,
+) -> Prompt {
     let mut draft = FlatDraft::new(layers, rules, settings, tokens);
     let mut cut = Vec::new();
+    draft.divide(&mut cut);
+    within(draft, cut)
+}
+
+/// Cuts a prompt until it fits the budget.
+fn within(mut draft: FlatDraft<'_>, mut cut: Vec<Cut>) -> Prompt {
+    let (settings, tokens) = (draft.settings, draft.tokens);
     // Tokens are counted part by part while layers are cut. The joined text may have a few more tokens; then more is
     // cut.
     // The question is no part of the budget: a long one would cut every layer.
@@ -198,6 +216,49 @@ impl<'a> FlatDraft<'a> {
             && self.recent.is_empty()
     }
 
+    /// Gives the known facts a quarter of the budget and the summary the rest, if the prompt is too long. If there is no
+    /// summary, the messages are the whole conversation, which says more than the known facts: these get the rest.
+    fn divide(&mut self, cut: &mut Vec<Cut>) {
+        let most = self.settings.max_tokens.saturating_add(self.question_tokens);
+        if self.tokens() <= most {
+            return;
+        }
+        let is_whole = self.summary.0.is_empty();
+        let rest = most.saturating_sub(self.tokens() - self.context_tokens());
+        let for_contexts = if is_whole { rest } else { self.settings.max_tokens / CONTEXT_SHARE };
+        while self.context_tokens() > for_contexts {
+            let Some((name, gone)) = self.shorten_context() else { break };
+            note_cut(cut, &name, gone, "oldest items");
+        }
+        while is_whole && self.context_tokens() > for_contexts {
+            let Some((context, _)) = self.contexts.pop() else { break };
+            replace_cut(cut, &context.tag, ALL);
+        }
+        let room = most.saturating_sub(self.tokens() - self.summary.1);
+        self.shorten_summary(room, cut);
+    }
+
+    fn context_tokens(&self) -> u32 {
+        self.contexts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Condenses the summary to this many tokens.
+    fn shorten_summary(&mut self, room: u32, cut: &mut Vec<Cut>) {
+        while self.summary.1 > room {
+            let chars = self.summary.0.chars().count();
+            // The limit shrinks in proportion to the excess, and by at least a fiftieth, so that the loop ends.
+            let fitting = chars as u64 * u64::from(room) / u64::from(self.summary.1);
+            let most = (chars * 49 / 50).min(usize::try_from(fitting).unwrap_or(usize::MAX));
+            let shorter = condense(&self.summary.0, most);
+            let is_short =
+                shorter.chars().count() < MIN_SUMMARY_CHARS || shorter.len() >= self.summary.0.len();
+            let shorter = if is_short { String::new() } else { shorter };
+            let what = if shorter.is_empty() { ALL } else { LEAST };
+            replace_cut(cut, "conversation_summary", what);
+            self.summary = counted_summary(shorter, self.tokens);
+        }
+    }
+
     /// Makes the next cut. Returns whether there was anything to cut.
     fn cut_next(&mut self, cut: &mut Vec<Cut>) -> bool {
         if self.recent.len() > LAST_EXCHANGE {
@@ -207,7 +268,7 @@ impl<'a> FlatDraft<'a> {
             let shorter = condense(&self.summary.0, self.summary.0.chars().count() / 2);
             // A summary below this length holds no useful entry.
             let shorter = if shorter.chars().count() < MIN_SUMMARY_CHARS { String::new() } else { shorter };
-            let what = if shorter.is_empty() { ALL } else { "its oldest parts" };
+            let what = if shorter.is_empty() { ALL } else { LEAST };
             replace_cut(cut, "conversation_summary", what);
             self.summary = counted_summary(shorter, self.tokens);
         } else if let Some((name, gone)) = self.shorten_context() {
@@ -286,6 +347,12 @@ const RECENT_TAGS: &str = "\n\n<recent_conversation>\n\n</recent_conversation>";
 const SUMMARY_TAGS: &str = "\n\n<conversation_summary>\n\n</conversation_summary>";
 
 const ALL: &str = "all of it";
+
+/// What condensing takes out of a summary.
+const LEAST: &str = "its oldest parts";
+
+/// The share of the budget for the known facts, if the prompt is too long: a quarter.
+const CONTEXT_SHARE: u32 = 4;
 
 /// A shorter summary is left out.
 const MIN_SUMMARY_CHARS: usize = 100;

@@ -7,6 +7,7 @@ use super::profile::Profile;
 use super::tasks::shown_tasks;
 use super::{Layer, Message};
 use crate::neutral::{neutral_tags, quote_lines};
+use strata_core::ports::TokenCounter;
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
@@ -45,6 +46,13 @@ pub fn is_device(text: &str) -> bool {
 /// The address of a device in a text.
 pub(super) fn device_address(text: &str) -> Option<&str> {
     Rules::built_in().device_address(text)
+}
+
+/// The tokens of the layers with the known facts and tasks.
+pub(crate) fn context_tokens(state: &State, rules: &Rules, tokens: &dyn TokenCounter) -> u32 {
+    Context::all(rules, state)
+        .iter()
+        .fold(0, |sum, context| sum.saturating_add(tokens.count(&context.text())))
 }
 
 /// The known fields of one profile, as the lines of its layer.

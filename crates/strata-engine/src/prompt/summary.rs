@@ -1,8 +1,8 @@
 //! The rolling summary: a short form of the messages that leave the recent turns, made without a model.
 //!
 //! A summary is a list of entries, `[2023-05-08 Caroline] …`, or `User: …` if the time is not known, oldest first. Its length is limited: the newest half
-//! stays as it is, the older half is condensed to first sentences, and entries that still do not fit are left out whole
-//! and counted in the first line. No sentence is cut.
+//! stays as it is. In the older half, sentences that tell the least go first: courtesies, then those without a number or a name,
+//! then the oldest of the others. Entries of which nothing is left are counted in the first line. No sentence is cut.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,7 +13,9 @@ use super::filter::{FilterSettings, RawLogs, strip};
 use super::{Message, SummarySettings};
 use crate::neutral::{neutral_tags, quote_lines};
 use strata_core::turn::Role;
-use strata_language::sentences::{beginning, ending, first_sentence};
+use strata_language::content::has_content;
+use strata_language::sentences::{beginning, ending, ends, first_sentence};
+use strata_language::statements::has_new_values;
 
 /// The most characters of a condensed entry: about one sentence.
 const MAX_CONDENSED_CHARS: usize = 120;
@@ -132,6 +134,42 @@ pub(crate) fn with_entries<'a>(summary: &'a str, change: impl Fn(&'a str) -> Cow
 /// A summary whose entries imitate neither a layer nor another entry.
 pub(super) fn neutral_summary(summary: &str) -> String {
     with_entries(&neutral_tags(summary), quote_lines)
+}
+
+/// A summary without the entries that these texts say: each of their sentences stands in the texts. `all` says that the
+/// texts are the whole conversation, so that no message is left out.
+pub(crate) fn without_said<'a>(summary: &str, texts: impl Iterator<Item = &'a str>, all: bool) -> String {
+    let said: String = texts.flat_map(letters).collect();
+    let mut entries = Entries::of(summary, &Heads::default());
+    entries.list.retain(|entry| {
+        let label = label_of(entry).unwrap_or_default();
+        // The mark between the first and the last paragraph says nothing.
+        let mut sentences = sentences_of(&entry[label.len()..]).filter(|sentence| *sentence != "...");
+        !sentences.all(|sentence| said.contains(&letters(sentence).collect::<String>()))
+    });
+    if all {
+        entries.left_out = 0;
+    }
+    entries.text()
+}
+
+/// The letters and digits of a text.
+fn letters(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| c.is_alphanumeric())
+}
+
+/// The sentences of an entry with the space after them.
+fn pieces_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    ends(text).chain([text.len()]).filter_map(move |end| {
+        let piece = text.get(start..end);
+        start = start.max(end);
+        piece
+    })
+}
+
+fn sentences_of(text: &str) -> impl Iterator<Item = &str> {
+    pieces_of(text).map(str::trim).filter(|sentence| !sentence.is_empty())
 }
 
 /// Condenses a summary to at most `max_chars` characters.
@@ -267,14 +305,29 @@ impl<'a> Entries<'a> {
             newest <= max_chars / 2
         });
         let older = self.list.len() - whole.count();
-        for entry in &mut self.list[..older] {
-            if chars + line(self.left_out) <= max_chars {
-                return;
+        for detail in [Detail::None, Detail::Words, Detail::Values] {
+            for entry in &mut self.list[..older] {
+                if chars + line(self.left_out) <= max_chars {
+                    break;
+                }
+                let before = length(entry);
+                let short = without(entry, detail);
+                match short.is_empty() {
+                    // An entry without text is removed below.
+                    true if !entry.is_empty() => {
+                        chars -= before;
+                        self.left_out += 1;
+                    }
+                    _ => chars -= before - length(&short.clone().into()),
+                }
+                *entry = Cow::Owned(short);
             }
-            let short = condensed(entry);
-            chars -= entry.chars().count() - short.chars().count();
-            *entry = Cow::Owned(short);
         }
+        let mut place = 0;
+        self.list.retain(|entry| {
+            place += 1;
+            place > older || !entry.is_empty()
+        });
         let mut dropped = 0;
         while dropped < self.list.len() && chars + line(self.left_out) > max_chars {
             chars -= length(&self.list[dropped]);
@@ -301,12 +354,56 @@ impl<'a> Entries<'a> {
     }
 }
 
+/// How much a sentence tells, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// A courtesy.
+    None,
+    /// Words without a number or a name.
+    Words,
+    /// A number or a name.
+    Values,
+}
+
+fn detail(sentence: &str) -> Detail {
+    if has_new_values(sentence, "") {
+        Detail::Values
+    } else if has_content(sentence) {
+        Detail::Words
+    } else {
+        Detail::None
+    }
+}
+
+/// An entry without its sentences that tell no more than `most`; empty if nothing is left.
+fn without(entry: &str, most: Detail) -> String {
+    let label = label_of(entry).unwrap_or_default();
+    let tells = |piece: &&str| {
+        let sentence = piece.trim();
+        sentence != "..." && !sentence.is_empty() && detail(sentence) > most
+    };
+    let kept: String = pieces_of(&entry[label.len()..]).filter(tells).collect();
+    let kept = kept.trim();
+    if kept.is_empty() { String::new() } else { format!("{label}{kept}") }
+}
+
 fn left_out_line(count: u64) -> String {
     format!("{LEFT_OUT_BEGIN}{count}{LEFT_OUT_END}")
 }
 
+/// Whether an entry is another one, or what condensing has left of it.
+pub(super) fn is_left_of(entry: &str, whole: &str) -> bool {
+    if condensed(entry) == condensed(whole) {
+        return true;
+    }
+    let (label, other) = (label_of(entry).unwrap_or_default(), label_of(whole).unwrap_or_default());
+    let said: String = letters(&whole[other.len()..]).collect();
+    let mut sentences = sentences_of(&entry[label.len()..]);
+    label == other && sentences.all(|sentence| said.contains(&letters(sentence).collect::<String>()))
+}
+
 /// An entry's first sentence. Never longer than the entry.
-pub(super) fn condensed(entry: &str) -> String {
+fn condensed(entry: &str) -> String {
     let label = label_of(entry).unwrap_or_default();
     let text = &entry[label.len()..];
     let short = format!("{label}{}", beginning(first_sentence(text), MAX_CONDENSED_CHARS));

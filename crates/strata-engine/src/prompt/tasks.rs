@@ -92,6 +92,11 @@ fn without_number(line: &str) -> &str {
     behind.map_or(line, str::trim_start)
 }
 
+/// Removes a task that a speaker named.
+pub(crate) fn remove_task(state: &mut State, description: &str) {
+    state.active_tasks.retain(|task| !(is_said(task) && task.description == description));
+}
+
 /// Adds a task, unless an open one says the same. A ticked item ends the task that it names.
 pub(crate) fn add_task(state: &mut State, description: &str, end: TaskEnd, moment: Moment) {
     let known = state.active_tasks.iter().position(|task| {

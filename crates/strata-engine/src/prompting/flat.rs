@@ -1,12 +1,13 @@
 //! The flat prompt of the layered-prompt design, with two blocks of memory behind it: the standing instructions, and what
 //! recall finds for the question once older turns are no longer shown.
 
+use super::fill::RECALL_SHARE;
 use super::{Gathering, Prepared, PromptRequest, Prompted, Prompting, Remembered};
 use crate::line::{Days, item_line};
 use crate::neutral::neutral;
 use crate::prompt::{
-    FlatLayers, Layer, Message, Prompt, PromptBody, PromptRules, PromptSettings, build_prompt_with,
-    speaks_of_device,
+    FlatLayers, History, Layer, Message, Prompt, PromptBody, PromptFormat, PromptRules, PromptSettings,
+    build_prompt_with, flat_filled, speaks_of_device, without_said,
 };
 use crate::recall::RecalledItem;
 use crate::recording::Unfolded;
@@ -20,9 +21,8 @@ const STANDING: &str = "standing_instructions";
 /// The tag of what recall finds.
 const RELEVANT: &str = "relevant_memories";
 
-/// The shares of the budget that the blocks may take: a third and a quarter.
+/// The share of the budget that the standing instructions may take: a third.
 const STANDING_SHARE: u32 = 3;
-const RELEVANT_SHARE: u32 = 4;
 
 impl Prompting {
     pub(super) async fn flat_prompt(
@@ -31,18 +31,17 @@ impl Prompting {
         request: &PromptRequest,
         prepared: Prepared,
     ) -> Prompted {
-        let Prepared { state, unfolded, history: summary, .. } = prepared;
+        let Prepared { state, unfolded, history: summary, standing, .. } = prepared;
         let PromptRules { settings, rules } = &*self.prompts;
         let most = request.max_tokens.unwrap_or(settings.max_tokens);
-        let standing = self.standing(user, &request.session).await;
-        let lines = standing.iter().map(|memory| format!("- {}", neutral(&one_line(&memory.content))));
-        let standing = self.block(STANDING, lines, most / STANDING_SHARE);
         let (found, request_id) = self.found_for(user, request, &unfolded).await;
         let lines = found.iter().map(|found| {
             let content = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
             item_line(&found.item, content.trim(), Days::Absolute)
         });
-        let relevant = self.block(RELEVANT, lines, most / RELEVANT_SHARE);
+        let relevant = self.block(RELEVANT, lines, most / RECALL_SHARE);
+        // A turn that recall shows needs no entry in the summary.
+        let summary = without_said(&summary, found.iter().map(|found| found.item.content()), false);
         let beside = self.tokens.count(&standing).saturating_add(self.tokens.count(&relevant));
         let settings = &PromptSettings { max_tokens: most.saturating_sub(beside), ..settings.clone() };
         let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
@@ -53,10 +52,25 @@ impl Prompting {
             recent: &recent,
             is_device: speaks_of_device(&request.question, &state),
         };
-        let mut prompt = build_prompt_with(layers, rules, settings, self.tokens.as_ref()).prompt;
+        let tokens = self.tokens.as_ref();
+        let mut prompt = match settings.history {
+            History::Auto => flat_filled(layers, rules, settings, tokens),
+            _ => build_prompt_with(layers, rules, settings, tokens).prompt,
+        };
         self.append(&mut prompt, STANDING, &standing);
         self.append(&mut prompt, RELEVANT, &relevant);
         Prompted { prompt, request_id }
+    }
+
+    /// The block of the standing instructions; empty for a chat, which shows them among its memories.
+    pub(super) async fn standing_block(&self, user: &UserId, request: &PromptRequest) -> String {
+        if request.format != PromptFormat::Flat {
+            return String::new();
+        }
+        let most = request.max_tokens.unwrap_or(self.prompts.settings.max_tokens);
+        let standing = self.standing(user, &request.session).await;
+        let lines = standing.iter().map(|memory| format!("- {}", neutral(&one_line(&memory.content))));
+        self.block(STANDING, lines, most / STANDING_SHARE)
     }
 
     /// What recall finds for the question beside the shown turns; nothing while the prompt shows the whole session, as

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
+mod fill;
 mod history;
 
 use super::*;
@@ -42,6 +43,11 @@ fn engine() -> Engine {
     let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
     let (clock, ids, tokens) = (Arc::new(Fixed), Arc::new(Counter::default()), Arc::new(EstimatedTokens));
     Engine::new(store, clock, ids, tokens, Settings::default())
+}
+
+fn engine_with(history: History, max_tokens: u32) -> Engine {
+    let settings = PromptSettings { history, max_tokens, ..PromptSettings::default() };
+    engine().with_prompts(settings).unwrap()
 }
 
 async fn say(engine: &Engine, role: Role, content: &str) {
@@ -117,7 +123,7 @@ async fn a_diagnosis_fills_itself() {
 
 #[tokio::test]
 async fn a_long_session_shows_what_recall_finds_in_its_old_turns() {
-    let engine = engine();
+    let engine = engine_with(History::Auto, 1_000);
     say(&engine, Role::User, "The spare key of the boathouse hangs behind the blue door.").await;
     say(&engine, Role::Assistant, "Noted.").await;
     assert!(!flat_text(&engine, "Where does the spare key hang?").await.contains("<relevant_memories>"));
@@ -226,7 +232,7 @@ async fn an_edited_state_goes_on_from_where_it_was() {
 
 #[tokio::test]
 async fn the_summary_moves_on_by_steps_and_keeps_its_chain() {
-    let engine = engine();
+    let engine = engine_with(History::Rolling, 8_000);
     let mut ends = Vec::new();
     for number in 0..150 {
         exchange(&engine, number).await;

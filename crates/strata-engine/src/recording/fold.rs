@@ -50,21 +50,25 @@ pub(crate) struct Unfolded {
     pub(crate) skipped: u64,
     /// Without hidden ones, by `seq`.
     pub(crate) turns: Vec<Turn>,
+    /// The entries of turns that neither the summary covers nor a prompt has room for.
+    pub(crate) uncovered: String,
 }
 
 impl Unfolded {
     /// Whether a prompt that shows the turns shows the whole session.
     pub(crate) fn shows_all(&self) -> bool {
-        self.summary.is_none() && self.skipped == 0
+        self.summary.is_none() && self.skipped == 0 && self.uncovered.is_empty()
     }
 
-    /// The summary's text, with a note if turns after it were left out.
+    /// The summary's text with the entries behind it, and with a note if turns after it were left out.
     pub(crate) fn text(&self, settings: &PromptSettings) -> String {
         let existing = self.summary.as_ref().map_or("", |summary| &summary.text);
+        let parts = [existing, self.uncovered.as_str()].into_iter().filter(|part| !part.is_empty());
+        let text = parts.collect::<Vec<_>>().join("\n");
         if self.skipped == 0 {
-            return existing.to_owned();
+            return text;
         }
-        build_summary_with(existing, &[], self.skipped, &settings.filter, &settings.summary)
+        build_summary_with(&text, &[], self.skipped, &settings.filter, &settings.summary)
     }
 }
 
@@ -83,7 +87,7 @@ impl Recording {
 
     async fn stored_unfolded(&self, user: &UserId, session: &SessionId, turn_count: u64) -> Result<Unfolded> {
         if turn_count == 0 {
-            return Ok(Unfolded { summary: None, skipped: 0, turns: Vec::new() });
+            return Ok(Unfolded { summary: None, skipped: 0, turns: Vec::new(), uncovered: String::new() });
         }
         let query = SummaryQuery {
             session: session.clone(),
@@ -101,7 +105,7 @@ impl Recording {
         };
         let mut turns = self.store.turns(user, &query).await?;
         turns.retain(|turn| turn.is_in_conversation() && turn.seq < turn_count);
-        Ok(Unfolded { summary, skipped: first - covered, turns })
+        Ok(Unfolded { summary, skipped: first - covered, turns, uncovered: String::new() })
     }
 
     /// The change that moves the summary on, if the `new` turns after the first `turn_count` complete a step.
@@ -166,7 +170,7 @@ impl Recording {
         }
         let mut turns = unfolded.turns;
         turns.retain(|turn| turn.seq > summary.end_seq);
-        Unfolded { summary: Some(summary), skipped: 0, turns }
+        Unfolded { summary: Some(summary), skipped: 0, turns, uncovered: String::new() }
     }
 
     /// What was taken back of the turns that the summary may still say.
@@ -233,6 +237,23 @@ impl Recording {
 }
 
 impl Recording {
+    /// The entries that turns would have in the summary.
+    pub(crate) fn entries_for(&self, turns: Vec<Turn>, observed: &Observed) -> String {
+        let PromptSettings { filter, summary, .. } = &self.prompts.settings;
+        let mut lengths = summary.clone();
+        let by_reader = self.jobs.has_reader && lengths.by_reader;
+        if by_reader {
+            lengths.entry_chars *= SALIENT_ROOM;
+        }
+        let messages = turns.into_iter().map(|turn| {
+            let letters = observed.roles_of(turn.seq).filter(|_| by_reader).map(str::to_owned);
+            let mut message = Message::from(turn);
+            self.keep_salient(&mut message, letters.as_deref());
+            message
+        });
+        build_summary_with("", &messages.collect::<Vec<_>>(), 0, filter, &lengths)
+    }
+
     /// Reduces a message to the sentences that matter, if they are known.
     pub(super) fn keep_salient(&self, message: &mut Message, letters: Option<&str>) {
         let PromptSettings { filter, summary, .. } = &self.prompts.settings;

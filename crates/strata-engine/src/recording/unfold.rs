@@ -22,11 +22,11 @@ impl Recording {
         unfolded: Unfolded,
     ) -> Result<Unfolded> {
         let missing = self.missing_recent(&unfolded.turns);
-        let Unfolded { summary: Some(mut version), skipped: skipped @ 0, turns } = unfolded else {
+        let Unfolded { summary: Some(mut version), skipped: skipped @ 0, turns, uncovered } = unfolded else {
             return Ok(unfolded);
         };
         if missing == 0 {
-            return Ok(Unfolded { summary: Some(version), skipped, turns });
+            return Ok(Unfolded { summary: Some(version), skipped, turns, uncovered });
         }
         let covered = self.covered_recent(user, session, &version, &turns, missing).await?;
         let observed = self.store.session(user, session).await?.map(|session| session.state.observed);
@@ -36,7 +36,7 @@ impl Recording {
         version.text = text;
         let shown = covered.into_iter().rev().take(count).collect::<Vec<_>>().into_iter().rev();
         let turns = shown.chain(turns).collect();
-        Ok(Unfolded { summary: Some(version), skipped, turns })
+        Ok(Unfolded { summary: Some(version), skipped, turns, uncovered })
     }
 
     /// The most turns that are missing from the recent ones.
@@ -83,13 +83,14 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use crate::PromptRequest;
-    use crate::prompt::PromptSettings;
+    use crate::prompt::{History, PromptSettings};
     use crate::recall::tests::fixture::{World, session};
     use strata_core::turn::{NewMessage, Role};
 
     /// The two layers of a session's flat prompt that show its turns.
     async fn layers(world: &World, exchanges: usize) -> (String, String) {
-        let settings = PromptSettings { recent_exchanges: exchanges, ..PromptSettings::default() };
+        let history = History::Rolling;
+        let settings = PromptSettings { recent_exchanges: exchanges, history, ..PromptSettings::default() };
         let engine = world.engine.clone().with_prompts(settings).unwrap();
         let request = PromptRequest::new(session("s"), "What comes next?");
         let prompted = engine.prompting.prompt(&world.user, &request).await.unwrap();

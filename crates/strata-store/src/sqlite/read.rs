@@ -101,10 +101,12 @@ pub(crate) fn sessions(conn: &Connection, user: &UserId, page: Page) -> Outcome<
 pub(crate) fn turns(conn: &Connection, user: &UserId, query: &TurnQuery) -> Outcome<Vec<Turn>> {
     let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
     match query {
-        TurnQuery::Range { session, after, limit } => {
+        TurnQuery::Range { session, after, limit } | TurnQuery::Hidden { session, after, limit } => {
+            let hidden =
+                if matches!(query, TurnQuery::Hidden { .. }) { "AND t.hidden_at IS NOT NULL" } else { "" };
             let sql = format!(
                 "SELECT {} FROM sessions s JOIN turns t ON t.session_id = s.id
-                 WHERE s.user_id = ?1 AND s.name = ?2 AND t.seq > ?3 ORDER BY t.seq",
+                 WHERE s.user_id = ?1 AND s.name = ?2 AND t.seq > ?3 {hidden} ORDER BY t.seq",
                 row::TURN
             );
             let after = after.map_or(-1, bound);
@@ -177,16 +179,22 @@ pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) ->
         }
         found.len() < page.limit as usize
     };
-    let newest = format!(
-        "SELECT {} FROM memories m WHERE m.user_id = ?1 ORDER BY m.recorded_at DESC, m.id DESC",
-        row::MEMORY
-    );
+    let newest_where = |condition: &str| {
+        format!(
+            "SELECT {} FROM memories m WHERE m.user_id = ?1{condition} ORDER BY m.recorded_at DESC, m.id DESC",
+            row::MEMORY
+        )
+    };
+    let newest = newest_where("");
     match select {
         MemorySelect::Current { as_of } => each_memory(conn, &newest, params![user_id], |memory| {
             let believed = as_of.map_or_else(|| memory.is_current(), |moment| memory.believed_at(moment));
             !believed || take(memory)
         })?,
         MemorySelect::All => each_memory(conn, &newest, params![user_id], take)?,
+        MemorySelect::Hidden => {
+            each_memory(conn, &newest_where(" AND m.hidden_at IS NOT NULL"), params![user_id], take)?;
+        }
         MemorySelect::Ids(ids) => {
             let sql = format!("SELECT {} FROM memories m WHERE m.user_id = ?1 AND m.id = ?2", row::MEMORY);
             for id in ids {

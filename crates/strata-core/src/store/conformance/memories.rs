@@ -83,6 +83,15 @@ pub async fn lists_all_memories_whatever_their_state(store: &dyn Store) {
     assert_eq!(contents(&select(store, &ann(), MemorySelect::All).await), ["closed", "hidden", "open"]);
 }
 
+/// Hidden memories come newest `recorded_at` first, without the others.
+pub async fn lists_hidden_memories_newest_first(store: &dyn Store) {
+    add(store, &ann(), learned("open", 1)).await;
+    add(store, &ann(), Memory { hidden: deleted(9), ..learned("first", 2) }).await;
+    add(store, &ann(), Memory { hidden: deleted(9), valid_to: Some(at(9)), ..learned("second", 3) }).await;
+    add(store, &bob(), Memory { hidden: deleted(9), ..learned("another's", 4) }).await;
+    assert_eq!(contents(&select(store, &ann(), MemorySelect::Hidden).await), ["second", "first"]);
+}
+
 /// Ids come in the requested order, in any state; those that do not exist are left out.
 pub async fn reads_ids_in_the_order_asked_whatever_their_state(store: &dyn Store) {
     let open = add(store, &ann(), memory("open")).await;

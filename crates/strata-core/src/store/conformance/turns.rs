@@ -273,6 +273,25 @@ pub async fn keeps_recent_turns_that_pass_the_test(store: &dyn Store) {
     }
 }
 
+/// The hidden turns of a session come by `seq`, after the given one; the limit counts hidden ones only.
+pub async fn reads_the_hidden_turns_of_a_session(store: &dyn Store) {
+    let ids = append(store, &ann(), "s", &["zero", "one", "two", "three", "four"]).await;
+    append(store, &ann(), "t", &["another session's"]).await;
+    let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: at(5) });
+    let gone = vec![ids[4], ids[1], ids[3]];
+    apply(store, &ann(), Change::HideTurns { ids: gone, hidden }).await;
+    for (after, limit, expected) in [
+        (None, 9, vec![1, 3, 4]),
+        (None, 2, vec![1, 3]),
+        (Some(1), 9, vec![3, 4]),
+        (Some(u64::MAX), 9, vec![]),
+    ] {
+        let query = TurnQuery::Hidden { session: session("s"), after, limit };
+        let read = store.turns(&ann(), &query).await.unwrap();
+        assert_eq!(read.iter().map(|turn| turn.seq).collect::<Vec<_>>(), expected, "{query:?}");
+    }
+}
+
 /// Hiding marks turns and changes nothing else of them; with `None` they come back as they were.
 pub async fn hides_and_restores_turns(store: &dyn Store) {
     let ids = append(store, &ann(), "s", &["one", "two", "three"]).await;

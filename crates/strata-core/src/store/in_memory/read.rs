@@ -48,12 +48,11 @@ impl UserData {
     pub(super) fn turns(&self, query: &TurnQuery) -> Vec<Turn> {
         match query {
             TurnQuery::Range { session, after, limit } => {
-                let Some(first) = after.map_or(Some(0), |after| after.checked_add(1)) else {
-                    return Vec::new();
-                };
-                let range = (session.clone(), first)..=(session.clone(), u64::MAX);
-                let places = self.places.rows().range(range).take(*limit as usize);
-                places.filter_map(|(_, id)| self.turns.get(id)).cloned().collect()
+                self.turns_after(session, *after).take(*limit as usize).cloned().collect()
+            }
+            TurnQuery::Hidden { session, after, limit } => {
+                let hidden = self.turns_after(session, *after).filter(|turn| turn.hidden.is_some());
+                hidden.take(*limit as usize).cloned().collect()
             }
             TurnQuery::Ids(ids) => ids.iter().filter_map(|id| self.turns.get(id)).cloned().collect(),
             TurnQuery::Recent { session, as_of, keep, limit } => {
@@ -73,6 +72,14 @@ impl UserData {
         }
     }
 
+    /// The turns of a session after a `seq`, in their order.
+    fn turns_after(&self, session: &SessionId, after: Option<u64>) -> impl Iterator<Item = &Turn> {
+        let first = after.map_or(Some(0), |after| after.checked_add(1));
+        let range = first.map(|first| (session.clone(), first)..=(session.clone(), u64::MAX));
+        let places = range.into_iter().flat_map(|range| self.places.rows().range(range));
+        places.filter_map(|(_, id)| self.turns.get(id))
+    }
+
     pub(super) fn memories(&self, query: &MemoryQuery) -> Vec<Memory> {
         let MemoryQuery { select, session, agent, kind, keep, page } = query;
         let newest_first = |condition: &dyn Fn(&Memory) -> bool| {
@@ -84,6 +91,7 @@ impl UserData {
         let memories = match select {
             MemorySelect::Current { as_of } => newest_first(&|memory| believed(memory, *as_of)),
             MemorySelect::All => newest_first(&|_| true),
+            MemorySelect::Hidden => newest_first(&|memory| memory.hidden.is_some()),
             MemorySelect::Ids(ids) => ids.iter().filter_map(|id| self.memories.get(id)).collect(),
             MemorySelect::History(id) => self.history(*id),
         };

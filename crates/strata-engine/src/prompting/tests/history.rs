@@ -1,20 +1,12 @@
 //! What prompts and chats show in the place of old turns.
 
 use super::*;
-use crate::prompt::History;
 use strata_core::id::SummaryId;
 use strata_core::store::Change;
 use strata_core::summary::{MODEL_FIELD, Summary};
 
 const WINDOW: &str = "The beekeeper moved two hives to the orchard.";
 const ROOT: &str = "All winter the beekeeper fought mites and lost one colony.";
-
-fn engine_with(history: History) -> Engine {
-    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
-    let (clock, ids, tokens) = (Arc::new(Fixed), Arc::new(Counter::default()), Arc::new(EstimatedTokens));
-    let settings = PromptSettings { history, ..PromptSettings::default() };
-    Engine::new(store, clock, ids, tokens, Settings::default()).with_prompts(settings).unwrap()
-}
 
 async fn put(engine: &Engine, strategy: Strategy, (start_seq, end_seq): (u64, u64), text: &str, model: bool) {
     let level = if strategy == Strategy::Tree { 3 } else { 0 };
@@ -41,7 +33,8 @@ async fn put(engine: &Engine, strategy: Strategy, (start_seq, end_seq): (u64, u6
 
 /// A session of 60 turns with a window's summary and a root.
 async fn kept(history: History, model: bool) -> Engine {
-    let engine = engine_with(history);
+    // The whole conversation does not fit.
+    let engine = engine_with(history, 900);
     for number in 0..30 {
         exchange(&engine, number).await;
     }
@@ -112,7 +105,7 @@ async fn the_root_comes_with_the_turns_after_it() {
 #[tokio::test]
 async fn a_session_without_the_chosen_summary_shows_the_rolling_one() {
     for history in [History::Window, History::Tree] {
-        let engine = engine_with(history);
+        let engine = engine_with(history, 900);
         for number in 0..30 {
             exchange(&engine, number).await;
         }

@@ -1,0 +1,272 @@
+//! Set phrases that give a sentence its role, whatever the conversation is about.
+//!
+//! The reader judges a sentence by its words and the one before it. Where a speaker announces the role («case closed, …»,
+//! 这下清楚了), the announcement weighs more than the reader's doubt. Only phrases that mean the same in every domain are
+//! listed here.
+
+/// Announces that a cause is found. The sentence has to name it, so more words follow or precede.
+const FOUND: [&str; 26] = [
+    "case closed",
+    "mystery solved",
+    "that settles it",
+    "that decides it",
+    "that explains",
+    "there you have it",
+    "there we have it",
+    "there you are,",
+    "there we are,",
+    "that's it,",
+    "it turns out",
+    "turned out to be",
+    "found the cause",
+    "found the reason",
+    "found the culprit",
+    "the culprit",
+    "清楚了",
+    "弄明白了",
+    "真相大白",
+    "找到原因",
+    "原因就",
+    "原因找到",
+    "罪魁祸首",
+    "问题出在",
+    "毛病出在",
+    "怪不得",
+];
+
+/// The same at the beginning of a sentence only; elsewhere it means «former».
+const FOUND_FIRST: [&str; 2] = ["原来", "原來"];
+
+/// Takes the certainty out of an announcement.
+const SUPPOSED: [&str; 14] = [
+    "maybe",
+    "perhaps",
+    "might",
+    "could",
+    "may be",
+    "if ",
+    "not sure",
+    "wonder",
+    "可能",
+    "也许",
+    "或许",
+    "会不会",
+    "如果",
+    "要是",
+];
+
+/// Announces that a supposition is dropped.
+const DROPPED: [&str; 18] = [
+    "off the list",
+    "off the table",
+    "off the hook",
+    "in the clear",
+    "theory is dead",
+    "so much for",
+    "is ruled out",
+    "are ruled out",
+    "rule that out",
+    "rule out",
+    "can be excluded",
+    "排除",
+    "不考虑",
+    "不用怀疑",
+    "站不住",
+    "可以放下",
+    "这条去掉",
+    "没有关系",
+];
+
+/// Leaves the subject of a conversation for another one.
+const LEAVING: [&str; 22] = [
+    "enough of that",
+    "enough of this",
+    "enough about",
+    "enough shop talk",
+    "on to nicer things",
+    "on to other things",
+    "something more pleasant",
+    "talk about something else",
+    "change the subject",
+    "changing the subject",
+    "change of subject",
+    "on a different note",
+    "on another note",
+    "说点别的",
+    "聊点别的",
+    "说点开心的",
+    "换个话题",
+    "不说这个",
+    "不说这些",
+    "不聊这个",
+    "不提这个",
+    "不谈这个",
+];
+
+/// Says that a problem is over.
+const OVER: [&str; 24] = [
+    "back to normal",
+    "back in business",
+    "problem solved",
+    "all sorted",
+    "works again",
+    "working again",
+    "runs again",
+    "running again",
+    "not a single",
+    "ever since",
+    "without an alarm",
+    "without a hitch",
+    "as good as new",
+    "has been fine",
+    "没有再",
+    "没再",
+    "再也没",
+    "恢复正常",
+    "恢复了",
+    "问题解决",
+    "解决了",
+    "一切正常",
+    "算过去了",
+    "一分不差",
+];
+
+/// Says that it is not.
+const NOT_OVER: [&str; 10] =
+    ["still", "not yet", "n't", "unless", "until", "还没", "还是", "没有解决", "没解决", "未"];
+
+/// The fewest letters beside a phrase that say something. Chinese characters count three times.
+const LEAST_REST: usize = 9;
+
+/// Whether a sentence announces a cause and names it.
+pub(super) fn announces_cause(text: &str) -> bool {
+    let text = folded(text);
+    if SUPPOSED.iter().any(|phrase| text.contains(phrase)) {
+        return false;
+    }
+    let is_first = FOUND_FIRST.iter().any(|phrase| text.starts_with(phrase));
+    (is_first && says_more(&text, FOUND_FIRST[0]))
+        || FOUND.iter().any(|phrase| text.contains(phrase) && says_more(&text, phrase))
+}
+
+/// Whether a sentence says that a supposition is dropped.
+pub(super) fn drops_supposition(text: &str) -> bool {
+    let text = folded(text);
+    let crosses_off = ["cross ", "crossed "].iter().any(|cross| {
+        text.split_once(cross).is_some_and(|(_, rest)| rest.trim_end_matches('.').ends_with(" off"))
+    });
+    let rules_out = text.split_once("rule ").is_some_and(|(_, rest)| rest.contains(" out"));
+    crosses_off || rules_out || DROPPED.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Whether a sentence says that a problem is over.
+pub(super) fn announces_end(text: &str) -> bool {
+    let text = folded(text);
+    OVER.iter().any(|phrase| text.contains(phrase))
+        && !NOT_OVER.iter().chain(&SUPPOSED).any(|phrase| text.contains(phrase))
+}
+
+/// Whether a sentence leaves the subject of the conversation.
+pub(super) fn leaves_subject(text: &str) -> bool {
+    let text = folded(text);
+    LEAVING.iter().any(|phrase| text.contains(phrase))
+}
+
+fn folded(text: &str) -> String {
+    text.trim().to_lowercase().replace('’', "'")
+}
+
+/// Whether a text says something beside a phrase.
+fn says_more(text: &str, phrase: &str) -> bool {
+    let size = |text: &str| -> usize {
+        text.chars().filter(|c| c.is_alphanumeric()).map(|c| if c.is_ascii() { 1 } else { 3 }).sum()
+    };
+    size(text) >= size(phrase) + LEAST_REST
+}
+
+/// The alternatives that a supposition names: «A, B or C», 甲、乙，或者丙. One part if it names no alternatives.
+pub(super) fn alternatives(text: &str) -> Vec<&str> {
+    let between: &[&str] = if OR_CHINESE.iter().any(|or| text.contains(or)) {
+        &["、", "，"]
+    } else if text.contains(" or ") {
+        &[", ", " or "]
+    } else {
+        return vec![text];
+    };
+    let mut parts = vec![text];
+    for separator in between.iter().chain(&OR_CHINESE) {
+        parts = parts.into_iter().flat_map(|part| part.split(separator)).collect();
+    }
+    let bare = parts.into_iter().map(|part| {
+        let part = part.trim().trim_start_matches("or ");
+        let part = PERHAPS_CHINESE.iter().find_map(|perhaps| part.strip_prefix(perhaps)).unwrap_or(part);
+        part.trim_matches(['。', '.', '?', '？', ' '])
+    });
+    bare.filter(|part| !part.is_empty()).collect()
+}
+
+/// What stands before the first alternative.
+const PERHAPS_CHINESE: [&str; 8] =
+    ["可能是", "也许是", "或许是", "会不会是", "估计是", "应该是", "要么是", "可能"];
+
+const OR_CHINESE: [&str; 4] = ["或者", "或是", "还是", "也可能"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_announced_and_named() {
+        for text in [
+            "Case closed, the gasket leaks at the lower bolt.",
+            "It turns out the clerk had two calendars.",
+            "这下清楚了，水是从窗台渗进来的。",
+            "原来是邻居把总闸关了。",
+        ] {
+            assert!(announces_cause(text), "{text}");
+        }
+        for text in [
+            "Case closed.",
+            "That settles it!",
+            "Maybe that explains the noise.",
+            "清楚了。",
+            "比原来慢一点。",
+            "难怪。",
+        ] {
+            assert!(!announces_cause(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn suppositions_are_dropped_and_subjects_left() {
+        for text in [
+            "You can cross the valve off.",
+            "Rule the reed out too.",
+            "So much for the damp.",
+            "电池可以排除了。",
+        ] {
+            assert!(drops_supposition(text), "{text}");
+        }
+        assert!(!drops_supposition("We crossed the river by ferry."));
+        assert!(
+            leaves_subject("Enough of that, how are the children?") && leaves_subject("好了，聊点别的吧。")
+        );
+        assert!(announces_end("Not a single drip ever since.") && announces_end("两个月没有再犯。"));
+        assert!(
+            !announces_end("It has not run again yet, it still drips ever since.")
+                && !announces_end("问题还没解决。")
+        );
+        assert!(!leaves_subject("Anyway, the pump runs again."));
+    }
+
+    #[test]
+    fn alternatives_are_told_apart() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(alternatives(text), expected, "{text}");
+        check(
+            "It may be the belt, the fan or a stuck relay.",
+            &["It may be the belt", "the fan", "a stuck relay"],
+        );
+        check("可能是皮带、风扇，或者继电器。", &["皮带", "风扇", "继电器"]);
+        check("It may be the belt, which is old.", &["It may be the belt, which is old."]);
+    }
+}
