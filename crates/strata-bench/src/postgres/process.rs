@@ -38,7 +38,7 @@ pub(super) fn run(
     for process in 0..processes {
         let numbers = [writers, each, series as usize + process].map(|number| number.to_string());
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["--binary", "", "--out", "", "--append-to", &database.address()])
+            .args(["--binary", ".", "--out", ".", "--append-to", &database.address()])
             .args(numbers)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
