@@ -123,7 +123,8 @@ mod tests {
     #[test]
     fn a_question_is_foreign_where_nobody_of_its_conversation_speaks() {
         let conversation = |speakers: &[&str]| {
-            let turn = |speaker: &&str| serde_json::json!({"turn_id": speaker, "speaker": speaker, "text": "hello"});
+            let turn =
+                |speaker: &&str| serde_json::json!({"turn_id": speaker, "speaker": speaker, "text": "hello"});
             let turns: Vec<_> = speakers.iter().map(turn).collect();
             serde_json::from_value::<Conversation>(serde_json::json!({
                 "conversation_id": "c", "sessions": [{"session_id": "s", "turns": turns}]
