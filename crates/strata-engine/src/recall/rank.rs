@@ -200,10 +200,6 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
-    let weight = |doc: Doc| match question.latin || index.documents[doc as usize].latin {
-        true => lexical_weight(question.words.len()),
-        false => CHINESE_LEXICAL_WEIGHT,
-    };
     let identified = identified(index, question);
     let bonus = |doc: Doc| identified.get(&doc).copied().unwrap_or(0.0);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
@@ -212,7 +208,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         words: lexical.words[doc as usize],
         encoder,
         unread,
-        lexical_weight: weight(doc),
+        lexical_weight: lexical_weight(question, index.documents[doc as usize].latin),
         length_loss: length_loss(index.documents[doc as usize].word_count),
         timely: is_timely(inputs, doc),
         in_session: is_preferred(inputs, doc),
@@ -281,8 +277,11 @@ impl ScoreParts {
     }
 }
 
-fn lexical_weight(words: usize) -> f32 {
-    LEXICAL_WEIGHT * (1.0 + LONG_GROWTH * (words as f32 / LONG).max(1.0).ln())
+fn lexical_weight(question: &Question, is_latin: bool) -> f32 {
+    match question.latin || is_latin {
+        true => LEXICAL_WEIGHT * (1.0 + LONG_GROWTH * (question.words.len() as f32 / LONG).max(1.0).ln()),
+        false => CHINESE_LEXICAL_WEIGHT,
+    }
 }
 
 fn length_loss(words: u32) -> f32 {
