@@ -200,6 +200,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
+    let weights = lexical_weights(question);
     let identified = identified(index, question);
     let bonus = |doc: Doc| identified.get(&doc).copied().unwrap_or(0.0);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
@@ -208,7 +209,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         words: lexical.words[doc as usize],
         encoder,
         unread,
-        lexical_weight: lexical_weight(question, index.documents[doc as usize].latin),
+        lexical_weight: weights[usize::from(!index.documents[doc as usize].latin)],
         length_loss: length_loss(index.documents[doc as usize].word_count),
         timely: is_timely(inputs, doc),
         in_session: is_preferred(inputs, doc),
@@ -277,17 +278,15 @@ impl ScoreParts {
     }
 }
 
-fn lexical_weight(question: &Question, is_latin: bool) -> f32 {
-    match question.latin || is_latin {
-        true => LEXICAL_WEIGHT * (1.0 + LONG_GROWTH * (question.words.len() as f32 / LONG).max(1.0).ln()),
-        false => CHINESE_LEXICAL_WEIGHT,
-    }
+/// The weights of terms and words beside the encoder, for items in Latin script and in Chinese.
+fn lexical_weights(question: &Question) -> [f32; 2] {
+    let usual = LEXICAL_WEIGHT * (1.0 + LONG_GROWTH * (question.words.len() as f32 / LONG).max(1.0).ln());
+    [usual, if question.latin { usual } else { CHINESE_LEXICAL_WEIGHT }]
 }
 
 fn length_loss(words: u32) -> f32 {
-    let excess = (words as f32 - LONG_ITEM).max(0.0) / LONG_ITEM;
-    // A book in one turn loses no more than a chapter.
-    LONG_ITEM_LOSS * excess.min(MAX_EXCESS).ln_1p()
+    let excess = words as f32 / LONG_ITEM - 1.0;
+    if excess <= 0.0 { 0.0 } else { LONG_ITEM_LOSS * excess.min(MAX_EXCESS).ln_1p() }
 }
 
 /// The encoder's cosines, if it can read both the question and the item.
