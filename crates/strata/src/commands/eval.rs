@@ -252,7 +252,7 @@ async fn run_set(set: &Set, store: Arc<dyn Store>, options: &Options, context: &
     };
     let clock = Arc::new(evals::EvalClock::default());
     let engine = strata::engine_at(&context.config, store, Arc::clone(&clock) as Arc<dyn Clock>)?;
-    let report = evals::run(engine, clock, set, options, &mut show).await;
+    let report = Box::pin(evals::run(engine, clock, set, options, &mut show)).await;
     bar.finish_and_clear();
     Ok(report?)
 }
