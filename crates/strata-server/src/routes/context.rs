@@ -162,7 +162,7 @@ pub(crate) fn schema() -> Value {
         "last_update": or_null(moment),
         "system_snapshot": { "$ref": "#/components/schemas/MetadataValue" },
     }));
-    let fact = json!({ "type": "string", "pattern": r"^[^\x00]*[^\s\x00][^\x00]*$" });
+    let fact = json!({ "type": "string", "pattern": r"^[^\x00]*[^\s\x00\x85][^\x00]*$" });
     let mut schema = open_object(json!({
         "session_id": { "type": "string", "minLength": 1, "description": "the session's name, as in the path" },
         "system_state": or_null(open_object(json!({}))),

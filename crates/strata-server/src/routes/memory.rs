@@ -75,13 +75,13 @@ async fn get_memory(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReviseRequest {
     /// The new statement.
-    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    #[schema(pattern = r"^[^\x00]*[^\s\x00\x85][^\x00]*$")]
     text: Option<String>,
     /// The same as `text`, which takes precedence.
-    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    #[schema(pattern = r"^[^\x00]*[^\s\x00\x85][^\x00]*$")]
     memory: Option<String>,
     /// The same as `text`, which takes precedence.
-    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    #[schema(pattern = r"^[^\x00]*[^\s\x00\x85][^\x00]*$")]
     data: Option<String>,
     /// Replaces the metadata. If this field is absent, the metadata stays.
     #[schema(value_type = Option<Object>)]

@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PromptBodyRequest {
     /// The current request.
-    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    #[schema(pattern = r"^[^\x00]*[^\s\x00\x85][^\x00]*$")]
     question: String,
     /// The form of the prompt. Defaults to `flat`.
     format: Option<Format>,

@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchRequest {
     /// The question, with at most 10,000 characters. A longer one is answered with 413.
-    #[schema(min_length = 1, pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    #[schema(min_length = 1, pattern = r"^[^\x00]*[^\s\x00\x85][^\x00]*$")]
     query: String,
     /// The user whose memory is searched. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]

@@ -35,7 +35,7 @@ pub(crate) struct AddRequest {
     /// One statement. It is stored in its own words: if it is known already, the memory stays, and if it changes a
     /// memory, it replaces that one. With `infer: false` it is stored in any case, and nothing else changes. With
     /// `infer: true` it counts as a message of the user.
-    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    #[schema(pattern = r"^[^\x00]*[^\s\x00\x85][^\x00]*$")]
     text: Option<String>,
     /// The owner of the memory. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
