@@ -133,6 +133,10 @@ pub(crate) fn with_entries<'a>(summary: &'a str, change: impl Fn(&'a str) -> Cow
 
 /// A summary whose entries imitate neither a layer nor another entry.
 pub(super) fn neutral_summary(summary: &str) -> String {
+    // A heading alone says nothing.
+    if summary.trim().ends_with(':') && summary.trim().lines().count() == 1 {
+        return String::new();
+    }
     with_entries(&neutral_tags(summary), quote_lines)
 }
 

@@ -65,8 +65,16 @@ fn english(body: &str) -> Option<List<'_>> {
         Some((one, other)) => items.extend([one, other]),
         None => items.push(last),
     }
+    let items: Vec<&str> = items.into_iter().map(unnumbered).collect();
     let is_item = |item: &&str| (1..=ITEM_WORDS).contains(&item.split_whitespace().count());
     items.iter().all(is_item).then_some(List { lead, items, comma: ", ", last: " and " })
+}
+
+/// An item without its number: «2) a new jib» is «a new jib».
+fn unnumbered(item: &str) -> &str {
+    let digits = item.trim_start_matches('(').trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = digits.len() < item.len() && digits.starts_with([')', '.']);
+    if is_numbered { digits[1..].trim_start() } else { item }
 }
 
 /// 「要买蜡烛、冰块、纸盘和音箱」
@@ -103,6 +111,11 @@ mod tests {
         check(list, "got pegs and soap", Some("The user still needs matches and a gas bottle."));
         check(list, "bought everything", None);
         check("To pack: socks, map, lamp", "the lamp is in the bag", Some("To pack: socks and map"));
+        check(
+            "For the regatta: 1) pay the berth, 2) buy a new jib sheet, 3) call the insurer",
+            "Jib sheet: bought.",
+            Some("For the regatta: pay the berth and call the insurer"),
+        );
         check("The user needs tea and milk", "got milk", None);
         check("The user lives in Ulm, works at Vela and sings", "left Vela", None);
         check("用户要买蜡烛、冰块、纸盘和音箱。", "冰块买好了", Some("用户要买蜡烛、纸盘和音箱。"));

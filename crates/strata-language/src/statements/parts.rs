@@ -54,7 +54,7 @@ fn english_parts(text: &str) -> Vec<String> {
         let is_digit = |c: char| c.is_ascii_digit();
         let opens = text[gap.end()..].strip_prefix('(').is_some_and(|rest| rest.starts_with(is_digit));
         let closes = text[..gap.start()].strip_suffix(')').is_some_and(|before| before.ends_with(is_digit));
-        if opens || closes {
+        if opens || closes || ends_in_abbreviation(&text[from..gap.start()]) {
             continue;
         }
         parts.push(text[from..gap.start()].trim().to_owned());
@@ -63,6 +63,18 @@ fn english_parts(text: &str) -> Vec<String> {
     parts.push(text[from..].trim().to_owned());
     parts.retain(|part| !part.is_empty());
     parts
+}
+
+/// Whether a text ends in a dot that ends no sentence: «St.», «Dr.», «8 a.m.», «R.», «e.g.».
+fn ends_in_abbreviation(text: &str) -> bool {
+    const TITLES: [&str; 14] =
+        ["st", "dr", "mr", "mrs", "ms", "prof", "jr", "sr", "no", "vs", "approx", "ave", "rd", "mt"];
+    let Some(word) = text.strip_suffix('.').and_then(|body| body.split_whitespace().next_back()) else {
+        return false;
+    };
+    let letters = word.trim_start_matches(|c: char| !c.is_alphabetic());
+    let is_initials = letters.split('.').all(|part| part.chars().count() == 1);
+    TITLES.contains(&letters.to_lowercase().as_str()) || (is_initials && !letters.eq("I"))
 }
 
 /// The parts that are left as one statement; `None` if they are too little to say anything.
@@ -78,4 +90,24 @@ pub fn joined(parts: &[&str]) -> Option<String> {
     };
     let least = if chinese { CHINESE_PART } else { ENGLISH_PART + 1 };
     (text.chars().count() >= least).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abbreviation_ends_no_part() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(parts(text), expected, "{text}");
+        check(
+            "The user sings at St. Mary's on Sundays and at St. Paul's on Fridays.",
+            &["The user sings at St. Mary's on Sundays", "and at St. Paul's on Fridays."],
+        );
+        check(
+            "The surgery opens at 8 a.m. on Mondays, 10 a.m. on Thursdays.",
+            &["The surgery opens at 8 a.m. on Mondays,", "10 a.m. on Thursdays."],
+        );
+        check("The boat was built by R. Tovell, in oak.", &["The boat was built by R. Tovell,", "in oak."]);
+        check("The user is tall. The dog is not.", &["The user is tall.", "The dog is not."]);
+    }
 }

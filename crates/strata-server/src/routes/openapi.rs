@@ -216,7 +216,8 @@ fn refine(schemas: &mut Value) {
 
     // The text of a memory must not be empty; a turn may be empty.
     schemas["StatementRequest"] = schemas["MessageRequest"].clone();
-    schemas["StatementRequest"]["properties"]["content"]["pattern"] = json!(r"^[^\x00]*[^\s\x00\x85][^\x00]*$");
+    schemas["StatementRequest"]["properties"]["content"]["pattern"] =
+        json!(r"^[^\x00]*[^\s\x00\x85][^\x00]*$");
     let messages = &mut schemas["AddRequest"]["properties"]["messages"];
     messages["items"] = json!({ "$ref": "#/components/schemas/StatementRequest" });
     messages["minItems"] = json!(1);

@@ -15,7 +15,9 @@ pub(super) fn problem(path: &str, body: &Value) -> Option<&'static str> {
         "/v1/responses" if is_wrong("input", &|value| is_text(value) || is_list(value)) => {
             Some("`input` is wrong")
         }
-        "/v1/responses" if body["conversation"].get("id").is_some_and(|id| id.as_str().is_none_or(str::is_empty)) => {
+        "/v1/responses"
+            if body["conversation"].get("id").is_some_and(|id| id.as_str().is_none_or(str::is_empty)) =>
+        {
             Some("`conversation` is wrong")
         }
         "/v1/responses" if is_wrong("previous_response_id", &is_text) => {
