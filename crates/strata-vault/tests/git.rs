@@ -137,6 +137,29 @@ async fn every_step_back_can_be_taken_forth_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edits_of_one_fact_are_taken_back_one_after_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    let path = root.join("entries/global/facts/a.md");
+    write(root, "entries/global/facts/a.md", "Rows on Mondays\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    for (from, to) in [("Mondays", "Tuesdays"), ("Tuesdays", "Fridays"), ("Fridays", "Sundays")] {
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace(from, to)).unwrap();
+        store.sync().await.unwrap();
+        git.commit().await.unwrap();
+    }
+    for day in ["Fridays", "Tuesdays", "Mondays"] {
+        store.undo(None).await.unwrap();
+        assert_eq!(current(&store).await, [format!("Rows on {day}")]);
+    }
+    store.redo().await.unwrap();
+    assert_eq!(current(&store).await, ["Rows on Tuesdays"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn taking_back_a_tombstone_alone_brings_its_memory_back() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();

@@ -53,16 +53,18 @@ impl Git {
             let message = "the vault's repository has staged changes; commit them or unstage them first";
             return Err(Error::conflict(message));
         }
-        let commit = match commit {
-            Some(name) => self.commit_id(name).await?,
-            None => self.last(step).await?,
+        // A step without a name has nothing behind it but what was taken back already, so where lines differ the commit's
+        // former state is right: taking back wrote new front matter.
+        let (commit, favour) = match commit {
+            Some(name) => (self.commit_id(name).await?, "--strategy-option=no-renames"),
+            None => (self.last(step).await?, "--strategy-option=theirs"),
         };
         let subject = self.text(&["show", "--no-patch", "--format=%s", &commit]).await?.trim().to_owned();
         if self.text(&["show", "--no-patch", "--format=%P", &commit]).await?.split_whitespace().count() > 1 {
             let message = format!("commit `{commit}` is a merge; take its own commits back one by one");
             return Err(Error::conflict(message));
         }
-        if let Err(error) = self.run(&["revert", "--no-commit", &commit]).await {
+        if let Err(error) = self.run(&["revert", "--no-commit", favour, &commit]).await {
             self.abort().await;
             let message =
                 format!("commit `{commit}` cannot be taken back, because later ones change the same files");
