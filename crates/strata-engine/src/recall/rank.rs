@@ -26,7 +26,7 @@ const MEAN_UNRELATED: f32 = 0.25;
 /// with the logarithm of their number: one vector blurs several sentences, and words do not.
 pub(super) const LEXICAL_WEIGHT: f32 = 0.35;
 const LONG: f32 = 25.0;
-const LONG_GROWTH: f32 = 2.0;
+const LONG_GROWTH: f32 = 3.0;
 
 /// Instead of [`LEXICAL_WEIGHT`] where question and item are both in Chinese: the encoder reads only glosses of the words,
 /// and the words themselves tell more.
