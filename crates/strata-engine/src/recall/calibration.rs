@@ -96,8 +96,7 @@ impl QuestionShape {
             Some(cosine) => {
                 let EncoderModel { score: by_score, cosine: by_cosine, length, searched, offset, min_words } =
                     BY_ENCODER;
-                // The regression was fitted with the usual weight of words.
-                let score = score - parts.lexical_excess();
+                let score = score - parts.reweighed();
                 let evidence = by_score * score + by_cosine * cosine.max(0.0);
                 offset + evidence + length * self.length(min_words)
                     - searched * self.searched(SEARCHED_BY_ENCODER)

@@ -264,7 +264,7 @@ impl ScoreParts {
         let score = match self.encoder {
             Some(cosine) => (cosine + self.lexical_weight * lexical) * (1.0 - self.length_loss),
             None if self.unread => {
-                TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean) + self.lexical_excess()
+                TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean) + self.reweighed()
             }
             None => lexical + MEAN_WEIGHT * self.mean,
         };
@@ -272,9 +272,13 @@ impl ScoreParts {
         score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + self.identified
     }
 
-    /// The part of an encoded score that comes from a lexical weight other than the usual one.
-    pub(super) fn lexical_excess(&self) -> f32 {
-        (self.lexical_weight - LEXICAL_WEIGHT) * (self.terms + self.words) * (1.0 - self.length_loss)
+    /// What an encoded score gains or loses by weights that the regression of its probability does not know: those of long
+    /// questions, of Chinese and of long items.
+    pub(super) fn reweighed(&self) -> f32 {
+        let lexical = self.terms + self.words;
+        let (usual, given) = (LEXICAL_WEIGHT * lexical, self.lexical_weight * lexical);
+        self.encoder
+            .map_or(given - usual, |cosine| (cosine + given) * (1.0 - self.length_loss) - (cosine + usual))
     }
 }
 

@@ -82,7 +82,9 @@ impl Git {
     /// Commits what was taken back, with what Strata has made of it. Returns the first line of the commit that was taken back.
     pub(crate) async fn finish(&self, taken: TakenBack) -> Result<String> {
         let TakenBack { commit, subject, step } = taken;
-        if let Some(staged) = self.stage().await? {
+        let staged = self.stage().await?;
+        let is_nothing = staged.is_none();
+        if let Some(staged) = staged {
             let verb = if step == Step::Undo { "Undo" } else { "Redo" };
             let (_, body) = message::describe(&self.root, &staged.changes, &self.refused());
             let body = format!("{REVERTS}{commit}.\n\n{body}");
@@ -90,6 +92,12 @@ impl Git {
         }
         // A commit removes the mark; without one it would stay.
         let _ = self.run(&["update-ref", "-d", "REVERT_HEAD"]).await;
+        if is_nothing {
+            let message = format!(
+                "taking back `{subject}` changes nothing, because Strata needs what it wrote; name the commit before it (`strata vault log`)"
+            );
+            return Err(Error::conflict(message));
+        }
         Ok(subject)
     }
 

@@ -15,16 +15,21 @@ pub(super) fn problem(path: &str, body: &Value) -> Option<&'static str> {
         "/v1/responses" if is_wrong("input", &|value| is_text(value) || is_list(value)) => {
             Some("`input` is wrong")
         }
-        "/v1/responses"
-            if body["conversation"].get("id").is_some_and(|id| id.as_str().is_none_or(str::is_empty)) =>
-        {
-            Some("`conversation` is wrong")
-        }
+        "/v1/responses" if is_wrong("conversation", &is_conversation) => Some("`conversation` is wrong"),
         "/v1/responses" if is_wrong("previous_response_id", &is_text) => {
             Some("`previous_response_id` is wrong")
         }
         "/v1/messages" | "/api/chat" if is_wrong("messages", &is_list) => Some("`messages` is wrong"),
         "/api/generate" if is_wrong("prompt", &is_text) => Some("`prompt` is wrong"),
         _ => None,
+    }
+}
+
+/// Whether a value names a conversation, or none.
+fn is_conversation(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::String(_) => true,
+        Value::Object(named) => named.get("id").and_then(Value::as_str).is_some_and(|id| !id.is_empty()),
+        _ => false,
     }
 }
