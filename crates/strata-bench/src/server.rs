@@ -167,7 +167,7 @@ impl Client {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         ensure!(line.starts_with("HTTP/1.1 20"), "the binary answered `{}`", line.trim());
-        let mut length = 0;
+        let (mut length, mut is_chunked) = (0, false);
         loop {
             line.clear();
             self.stream.read_line(&mut line)?;
@@ -175,9 +175,31 @@ impl Client {
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.trim().parse()?;
             }
+            is_chunked |= name.eq_ignore_ascii_case("transfer-encoding");
+        }
+        if is_chunked {
+            return self.read_chunks();
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
         Ok(body)
+    }
+
+    /// The body of a large answer, which comes in chunks.
+    fn read_chunks(&mut self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim(), 16).context("the length of a chunk")?;
+            let from = body.len();
+            // The line after a chunk is empty.
+            body.resize(from + length + 2, 0);
+            self.stream.read_exact(&mut body[from..])?;
+            body.truncate(from + length);
+            if length == 0 {
+                return Ok(body);
+            }
+        }
     }
 }

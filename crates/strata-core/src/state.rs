@@ -62,6 +62,9 @@ pub struct Observed {
     /// One bit for each of the last judged sentences, the newest lowest: 1 if it says nothing about the problem.
     #[serde(skip_serializing_if = "is_zero")]
     pub idle: u64,
+    /// The same for sentences that share no word with the problem, once enough is known about it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unlinked: u64,
     /// Whether something was done after the cause was found, and nobody has complained since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,
@@ -69,7 +72,10 @@ pub struct Observed {
     /// that say nothing about it. They are removed if the small talk goes on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubted: Vec<String>,
-    /// The number of sentences since the first of them.
+    /// Findings that were not believed in the midst of small talk. They are believed if a new problem follows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// The number of sentences since the first doubt.
     #[serde(skip_serializing_if = "is_zero")]
     pub doubted_for: u64,
     /// The status before the first of them, if one has changed it.

@@ -143,7 +143,7 @@ pub trait Store: Send + Sync + 'static {
     /// The user's jobs, newest first.
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>>;
 
-    /// Takes the job that has waited longest and is due, of any user, whose session no live lease holds; or one whose
+    /// Takes the job that has waited longest and is due, of any user or of the one that the request names, whose session no live lease holds; or one whose
     /// lease has ended. Its attempts rise by one. `None` when nothing is due.
     ///
     /// A clock may have been ahead: a job whose times lie more than [`CLOCK_SLACK`] after the present is due, and a lease
@@ -267,6 +267,8 @@ pub struct LeaseRequest {
     pub now: Timestamp,
     /// The end of the lease.
     pub until: Timestamp,
+    /// Only jobs of this user.
+    pub user: Option<UserId>,
 }
 
 /// A time that lies further after the present than this was written under a clock that was ahead.

@@ -12,6 +12,8 @@ mod fold;
 mod roles;
 mod salience;
 mod sentences;
+mod small_talk;
+mod status_cues;
 #[cfg(test)]
 mod tests;
 

@@ -222,7 +222,8 @@ impl Wiring {
         let log = RequestLog::new(self.store.clone(), self.clock.clone());
         let jobs = self.jobs(&learn);
         let queues = Arc::<Queues>::default();
-        let recall = self.recall(recall, log.clone());
+        let maintenance = self.maintenance(*embed);
+        let recall = self.recall(recall, log.clone(), maintenance.clone());
         let sessions = self.sessions(*limits, queues.clone());
         let recording = self.recording(*limits, queues, jobs.clone());
         let memories = self.memories(*limits);
@@ -255,15 +256,7 @@ impl Wiring {
             contexts,
             imports: self.imports(*limits, &recording),
             keys: Keys { store: self.store.clone(), clock: self.clock.clone(), ids: self.ids.clone() },
-            maintenance: Maintenance {
-                store: self.store.clone(),
-                clock: self.clock.clone(),
-                compute: self.compute.clone(),
-                indexes: self.indexes.clone(),
-                embedder: self.embedder.clone(),
-                embed: *embed,
-                embedding: Arc::default(),
-            },
+            maintenance,
             recording,
             recall,
             prompting,
@@ -304,7 +297,7 @@ impl Wiring {
         InForce { embeds: self.embedder.is_some(), reranks }
     }
 
-    fn recall(&self, settings: Arc<RecallSettings>, log: RequestLog) -> Recall {
+    fn recall(&self, settings: Arc<RecallSettings>, log: RequestLog, maintenance: Maintenance) -> Recall {
         Recall {
             store: self.store.clone(),
             clock: self.clock.clone(),
@@ -317,6 +310,19 @@ impl Wiring {
             reranker: self.reranker.clone(),
             timer: self.timer.clone(),
             log,
+            maintenance,
+        }
+    }
+
+    fn maintenance(&self, embed: EmbedItems) -> Maintenance {
+        Maintenance {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            compute: self.compute.clone(),
+            indexes: self.indexes.clone(),
+            embedder: self.embedder.clone(),
+            embed,
+            embedding: Arc::default(),
         }
     }
 

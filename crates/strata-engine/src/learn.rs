@@ -14,6 +14,7 @@ pub(crate) mod reading;
 pub(crate) mod relation;
 pub mod rules;
 mod settings;
+pub(crate) mod standalone;
 mod statement;
 pub mod structured;
 pub mod summarising;

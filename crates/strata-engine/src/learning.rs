@@ -24,7 +24,7 @@ mod state;
 use std::sync::Arc;
 
 use strata_core::error::{Error, Result};
-use strata_core::id::LeaseId;
+use strata_core::id::{LeaseId, UserId};
 use strata_core::job::Job;
 use strata_core::ports::{ChatModel, Clock, Embedder, IdSource, Reader};
 use strata_core::store::{LeaseRequest, Store};
@@ -69,12 +69,18 @@ impl Learning {
     /// Works on the job that has waited longest, of any user; `None` if no job is due. A failed job is put back or
     /// given up, and is not an error here. Only a failure of the store is an error.
     pub async fn learn_next(&self, worker: &str) -> Result<Option<Learned>> {
+        self.learn_next_of(None, worker).await
+    }
+
+    /// Like [`Self::learn_next`], but works only on jobs of this user.
+    pub async fn learn_next_of(&self, user: Option<&UserId>, worker: &str) -> Result<Option<Learned>> {
         let now = self.clock.now();
         let request = LeaseRequest {
             lease: LeaseId(self.ids.next()),
             worker: worker.to_owned(),
             now,
             until: after(now, u64::from(self.settings.lease_secs)),
+            user: user.cloned(),
         };
         let Some(job) = self.store.lease_job(&request).await? else { return Ok(None) };
         let most = self.settings.max_attempts.max(1);

@@ -1,7 +1,7 @@
 //! Background work: vectors of recorded items, and segments that make a cold index quick to load.
 //!
-//! No request waits for this work. A worker calls [`Maintenance::maintain`] from time to time. Until an item is
-//! embedded, recall ranks it without its vector.
+//! A worker calls [`Maintenance::maintain`] from time to time. Until an item is embedded, recall ranks it without its vector.
+//! A search waits for a moment for what was said just now; no other request waits for this work.
 
 use crate::index::Indexes;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ use strata_core::vector::{ItemVector, Vector};
 
 /// How many items are embedded at once: few enough that a question never waits long for the processor.
 const EMBED_BATCH: u32 = 32;
+
+/// The most batches that are embedded while a search waits. A user who is further behind waits for the background.
+const CATCH_UP_BATCHES: u64 = 2;
 
 /// How many users one round serves.
 const USERS_A_ROUND: u32 = 64;
@@ -129,6 +132,24 @@ impl Maintenance {
     pub async fn maintain_all(&self) -> Result<()> {
         while self.maintain().await? {}
         Ok(())
+    }
+
+    /// Embeds what a user has said just now, if it is little and costs nothing, so that a question can find it by its
+    /// meaning at once. A failure is the background's to report.
+    pub(crate) async fn catch_up(&self, user: &UserId) {
+        let local = self.embedder.as_ref().filter(|embedder| embedder.cost() == EmbedderCost::Local);
+        let Some(embedder) = local else { return };
+        let (Ok(after), Ok(head)) =
+            (self.store.progress(user, embedder.model()).await, self.store.head(user).await)
+        else {
+            return;
+        };
+        let batches = head.revision.saturating_sub(after).div_ceil(u64::from(EMBED_BATCH));
+        if batches <= CATCH_UP_BATCHES {
+            for _ in 0..batches {
+                let _ = self.embed_some(embedder.as_ref(), user).await;
+            }
+        }
     }
 
     /// Embeds a user's next items.

@@ -9,6 +9,7 @@ mod best;
 mod budget;
 mod calibration;
 mod candidates;
+mod covered;
 mod deadline;
 mod diversity;
 mod exclusions;
@@ -36,6 +37,7 @@ mod visible;
 mod walls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use strata_core::error::Result;
 use strata_core::id::{RequestId, UserId};
@@ -45,7 +47,9 @@ use strata_core::store::{Head, Store};
 use strata_language::content::is_courtesy;
 
 use crate::index::Indexes;
+use crate::maintenance::Maintenance;
 use candidates::CandidateSet;
+use deadline::in_time;
 
 pub use budget::{Budget, Share, cut, share};
 pub use deadline::Deadline;
@@ -54,6 +58,9 @@ pub(crate) use request::MAX_QUERY_CHARS;
 pub use request::{MAX_LIMIT, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown};
 
 use request::RecallPlan;
+
+/// How long a search waits until what was said just now is embedded.
+const CATCH_UP: Duration = Duration::from_millis(150);
 
 /// Answers questions from memory.
 #[derive(Clone)]
@@ -70,6 +77,7 @@ pub struct Recall {
     /// Without a timer, no deadline ever passes.
     pub(crate) timer: Option<Arc<dyn Timer>>,
     pub(crate) log: RequestLog,
+    pub(crate) maintenance: Maintenance,
 }
 
 impl Recall {
@@ -122,6 +130,7 @@ impl Recall {
             let nothing = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
             return self.serve(user, &request, &plan, id, nothing).await;
         }
+        self.catch_up(user, &request).await;
         let mut found = self.find_candidates(user, &request, &plan).await?;
         if found.term_hits == 0 && request.similar {
             self.add_similar(&request, &mut found).await?;
@@ -136,6 +145,15 @@ impl Recall {
             return Box::pin(self.summaries_only(user, &request, plan, id, recalled)).await;
         }
         Ok(recalled)
+    }
+
+    /// Waits until what the user has said just now can be found by its meaning, but not for long. A chat does not wait: its
+    /// deadline is for the models.
+    async fn catch_up(&self, user: &UserId, request: &RecallRequest) {
+        if request.deadline.is_none() && self.indexes.is_some() {
+            let patience = self.timer.as_ref().map(|timer| Deadline::after(timer, CATCH_UP));
+            let _ = in_time(patience.as_ref(), Box::pin(self.maintenance.catch_up(user))).await;
+        }
     }
 
     /// Brings a user's index up to date, so that the next recall only has to rank.

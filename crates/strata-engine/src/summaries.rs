@@ -51,6 +51,7 @@ use strata_core::state::Observed;
 use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{MODEL_FIELD, Strategy, Summary, SummaryStatus};
 use strata_core::turn::Turn;
+use strata_language::secrets::redacted;
 use strata_language::sentences::beginning;
 
 /// The most turns that a job reads to check whether a summary is due.
@@ -420,7 +421,7 @@ impl Summaries {
         }
         // The turns hold only pleasantries. They become the summary, because a summary must not be empty.
         let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
-        beginning(&texts.join("\n"), budget)
+        beginning(&redacted(&texts.join("\n")), budget)
     }
 }
 

@@ -68,7 +68,7 @@ impl Service<Uri> for Connector {
         };
         let connecting = self.tcp.call(proxy.address().clone());
         Box::pin(async move {
-            let stream = connecting.await.map_err(|error| failed(&proxy, &error.to_string()))?;
+            let stream = connecting.await.map_err(|error| unreachable(&proxy, &error))?;
             if server.scheme() != Some(&Scheme::HTTPS) {
                 return Ok(TransportStream { stream, is_asked_for_all: true });
             }
@@ -80,6 +80,22 @@ impl Service<Uri> for Connector {
             Ok(TransportStream { stream, is_asked_for_all: false })
         })
     }
+}
+
+/// The proxy itself cannot be reached, so nothing is known about the server behind it.
+#[derive(Debug)]
+pub(crate) struct ProxyUnreachable(String);
+
+impl std::fmt::Display for ProxyUnreachable {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProxyUnreachable {}
+
+fn unreachable(proxy: &Proxy, error: &BoxError) -> BoxError {
+    Box::new(ProxyUnreachable(format!("the proxy `{proxy}` cannot be reached: {error}")))
 }
 
 fn failed(proxy: &Proxy, why: &str) -> BoxError {

@@ -20,12 +20,17 @@ use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use authorities::Authorities;
-use connector::Connector;
+use connector::{Connector, ProxyUnreachable};
 pub use proxy::{Proxy, ProxyError};
 
 /// How long a connection is kept for the next request. Servers close theirs after a minute or so, and a request that meets
 /// a closing connection is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// Whether a request failed because the proxy in front of the server cannot be reached.
+pub fn is_proxy_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ProxyUnreachable>())
+}
 
 /// How a server is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

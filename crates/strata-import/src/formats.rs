@@ -156,6 +156,13 @@ fn unzipped(path: &Path, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
     Ok(parts)
 }
 
+/// Extensions of program code and of its data. Its paragraphs would become turns that nobody said.
+const CODE: [&str; 44] = [
+    "py", "rs", "js", "mjs", "cjs", "ts", "tsx", "jsx", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs",
+    "go", "rb", "php", "swift", "scala", "lua", "pl", "r", "jl", "hs", "ex", "exs", "erl", "clj", "dart",
+    "sh", "bash", "zsh", "ps1", "sql", "css", "scss", "vue", "ipynb", "toml", "yaml", "yml", "xml",
+];
+
 /// The form of a file, by its content.
 pub(crate) fn recognise(source: &Source) -> Result<Format> {
     let text = source.texts.first().map_or("", String::as_str).trim_start();
@@ -179,6 +186,12 @@ pub(crate) fn recognise(source: &Source) -> Result<Format> {
     let is_named_json = matches!(extension.as_deref(), Some("json" | "jsonl" | "ndjson"));
     if is_named_json || text.starts_with('{') || is_json_list(text) || is_json(text) && extension.is_none() {
         return Err(unrecognised(source, text, first));
+    }
+    if extension.as_deref().is_some_and(|extension| CODE.contains(&extension)) {
+        return Err(Error::invalid(format!(
+            "`{0}` is a file of program code, not a conversation or notes; to import it as text all the same, use `strata import text {0}`",
+            source.path.display()
+        )));
     }
     let is_markdown = matches!(extension.as_deref(), Some("md" | "markdown"))
         || (extension.is_none() && (text.starts_with("# ") || text.starts_with("---\n")));

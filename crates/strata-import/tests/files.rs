@@ -368,6 +368,19 @@ async fn a_damaged_file_names_the_line_and_changes_nothing() {
 }
 
 #[test]
+fn program_code_is_no_conversation() {
+    let desk = Desk::new();
+    for (name, text) in
+        [("walk.go", "package main\n\nfunc main() {}\n"), ("任务.PY", "import os\n\nprint(os.name)\n")]
+    {
+        let refused = recognise(&desk.write(name, text)).unwrap_err();
+        assert!(refused.message().contains("program code"), "{refused:?}");
+        assert!(refused.message().contains("strata import text"), "{refused:?}");
+    }
+    assert_eq!(recognise(&desk.write("diary.txt", "import day: I moved.\n")).unwrap(), Format::Text);
+}
+
+#[test]
 fn a_form_is_recognised_by_its_content() {
     let desk = Desk::new();
     let check = |text: &str, expected: Format| {

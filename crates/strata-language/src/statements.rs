@@ -10,11 +10,15 @@
 
 mod aside;
 mod chinese;
+mod context;
 mod dates;
 mod english;
 mod facts;
 mod items;
+mod lists;
+mod orders;
 mod others;
+mod pairs;
 mod parts;
 mod persons;
 mod pieces;
@@ -29,10 +33,16 @@ use jiff::Timestamp;
 use regex::Regex;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
+pub use context::{
+    addresses, announces, in_reply_to, is_bare, is_fragment, is_lead_in, is_rest, lacks_referent,
+    names_value, without_reply, without_request,
+};
 pub use facts::{facts, with_subject};
 pub use items::without_items;
+pub use orders::{hold_orders, without_orders};
+pub use pairs::without_one;
 pub use parts::{joined, parts};
-pub use persons::{begins_with_pronoun, with_person};
+pub use persons::{begins_with_pronoun, is_task_of_another, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
 pub use same_fact::is_same_fact;
 pub use sense::{is_instruction, refers_back, says_done, says_postponed};
@@ -44,7 +54,8 @@ const LEAST_WITHOUT_GREETING: usize = 4;
 /// A piece in the third person, with absolute dates beside the relative ones. `name` is the speaker's; without one, it
 /// is «the user» or 用户. If that would change a value, the words stay as they were said.
 pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
-    let said = without_greeting(said.trim());
+    let said = without_greeting(lists::without_bullet(said.trim()));
+    let said = said.trim_end_matches(['，', '、', ',', ';', '；']);
     let is_chinese = chinese::is_chinese(said);
     let told = if is_chinese { chinese::third_person(said, name) } else { english::third_person(said, name) };
     let told = if values::keeps(said, &told, name) { told } else { said.to_owned() };

@@ -19,7 +19,7 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use strata_http::Proxy;
+use strata_http::{Proxy, is_proxy_unreachable};
 use tokio::sync::Semaphore;
 
 use crate::cookies::without_cookies;
@@ -149,11 +149,7 @@ impl Upstream {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "the upstream cannot be reached");
-                let (url, proxy) = (&self.url, self.proxy.as_ref());
-                let through = proxy.map(|proxy| format!(" through the proxy `{proxy}`")).unwrap_or_default();
-                let message = format!(
-                    "the upstream `{url}` cannot be reached{through}; see that it runs and that `upstream` is right"
-                );
+                let message = self.unreached(is_proxy_unreachable(&error));
                 Err(ApiError::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", message).retryable())
             }
             Err(_) => {
@@ -162,6 +158,26 @@ impl Upstream {
                     self.timeout.as_secs_f32()
                 );
                 Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "upstream_timeout", message))
+            }
+        }
+    }
+
+    /// What to do about a request that did not reach the upstream. The setting to look at is that of the server which did not answer.
+    fn unreached(&self, at_proxy: bool) -> String {
+        let url = &self.url;
+        match &self.proxy {
+            Some(proxy) if at_proxy => format!(
+                "the proxy `{proxy}` in front of the upstream `{url}` cannot be reached; see that it runs and that `upstream_proxy` is \
+                 right"
+            ),
+            Some(proxy) => format!(
+                "the upstream `{url}` cannot be reached through the proxy `{proxy}`; see that the upstream runs, and that `upstream` and \
+                 `upstream_proxy` are right"
+            ),
+            None => {
+                format!(
+                    "the upstream `{url}` cannot be reached; see that it runs and that `upstream` is right"
+                )
             }
         }
     }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rusqlite::{Connection, OpenFlags};
 use strata_core::store::conformance::fixture::{ann, append, appending, at, found, turn, words};
 use strata_core::store::{ChangeSet, CheckDepth};
 use strata_core::{ErrorKind, Store};
@@ -30,10 +31,16 @@ async fn refuses(store: &SqliteStore, file: &str) {
     assert!(told.contains(file), "{told}");
 }
 
-/// Waits until the process has left its mark in the file, which it does when it has been open for a while.
+/// Waits until the process has left its mark in the file itself, which it does when it has been open for a while. An immutable
+/// connection takes no lock and reads no log, so it neither holds up the writer's checkpoint nor sees the mark before it.
 async fn marked(path: &Path) {
-    let conn = rusqlite::Connection::open(path).unwrap();
-    while conn.query_row("SELECT count(*) FROM openings", [], |row| row.get::<_, i64>(0)).unwrap_or(0) == 0 {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let address = format!("file:{}?immutable=1", path.display());
+    let count = || {
+        let conn = Connection::open_with_flags(&address, flags)?;
+        conn.query_row("SELECT count(*) FROM openings", [], |row| row.get::<_, i64>(0))
+    };
+    while count().unwrap_or(0) == 0 {
         tokio::task::yield_now().await;
     }
 }

@@ -282,9 +282,22 @@ impl Context {
                 vault.path.display(),
                 self.config.origin("store"),
             ))),
-            StoreUrl::Vault(_) => Ok(()),
+            StoreUrl::Vault(_) => self.other_folder().map_or(Ok(()), |other| Err(Failure::failed(other))),
             StoreUrl::Postgres(_) | StoreUrl::Memory => self.lasting(),
         }
+    }
+
+    /// What is wrong with a store that should be a vault and is a folder of other files.
+    pub(crate) fn other_folder(&self) -> Option<String> {
+        let StoreUrl::Vault(vault) = &self.config.store else { return None };
+        is_other_folder(&vault.path).then(|| {
+            format!(
+                "`{}` (from {}) is no vault: it has neither a folder `entries` nor `users`; name the folder that holds them, or \
+                 begin a vault here with `strata record`, `strata add` or `strata serve`",
+                vault.path.display(),
+                self.config.origin("store"),
+            )
+        })
     }
 
     /// The store's file, which must exist.
@@ -377,6 +390,12 @@ pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Ou
     };
     serde_json::from_str(&text)
         .map_err(|error| Failure::failed(format!("`{}` is not a valid document: {error}", file.display())))
+}
+
+/// Whether a folder holds other files and no vault.
+fn is_other_folder(folder: &Path) -> bool {
+    let has_files = || folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    !strata_vault::is_vault(folder) && has_files()
 }
 
 /// Whether a file exists that this process may read and not write.

@@ -180,7 +180,7 @@ fn a_way_that_does_not_work_is_named() {
         "closed.db",
         &[&tls, &trusted, &format!("upstream_proxy={closed}")],
         &closed,
-        "opened no connection",
+        "cannot be reached: tcp connect error",
     );
     assert!(network.seen().is_empty());
 }

@@ -188,6 +188,7 @@ macro_rules! conformance_suite {
                 has_nothing_to_lease_before_its_time,
                 leases_what_has_waited_longest,
                 leases_jobs_of_all_users,
+                leases_jobs_of_one_user,
                 takes_jobs_of_a_clock_that_was_ahead,
                 holds_one_job_a_session_at_a_time,
                 sessions_of_two_users_do_not_hold_each_other_up,

@@ -170,6 +170,7 @@ impl Store for InMemoryStore {
         let next = inner
             .users
             .iter()
+            .filter(|(user, _)| request.user.as_ref().is_none_or(|only| only == *user))
             .filter_map(|(user, data)| data.next_job(request).map(|job| (user, job)))
             .min_by_key(|(_, job)| (job.run_at, job.created_at, job.id))
             .map(|(user, job)| (user.clone(), job.clone()));

@@ -5,7 +5,7 @@
 //! listed here.
 
 /// Announces that a cause is found. The sentence has to name it, so more words follow or precede.
-const FOUND: [&str; 26] = [
+const FOUND: [&str; 38] = [
     "case closed",
     "mystery solved",
     "that settles it",
@@ -22,7 +22,14 @@ const FOUND: [&str; 26] = [
     "found the reason",
     "found the culprit",
     "the culprit",
+    "that's why",
+    "there it is",
+    "is the reason",
     "清楚了",
+    "很清楚，",
+    "我明白了，",
+    "说白了",
+    "归根结底",
     "弄明白了",
     "真相大白",
     "找到原因",
@@ -31,14 +38,22 @@ const FOUND: [&str; 26] = [
     "罪魁祸首",
     "问题出在",
     "毛病出在",
+    "根源",
+    "根子",
+    "病根",
+    "症结",
+    "问题就在",
     "怪不得",
 ];
 
-/// The same at the beginning of a sentence only; elsewhere it means «former».
-const FOUND_FIRST: [&str; 2] = ["原来", "原來"];
+/// The same at the beginning of a sentence only; elsewhere the words have other meanings (原来 «former», 就是 «namely»).
+const FOUND_FIRST: [&str; 4] = ["原来", "原來", "就是", "so it's the "];
+
+/// Begins a sentence that names no cause, though it begins like one that does.
+const NOT_FOUND: [&str; 6] = ["就是不", "就是没", "就是想", "就是说", "就是有点", "就是觉得"];
 
 /// Takes the certainty out of an announcement.
-const SUPPOSED: [&str; 14] = [
+pub(super) const SUPPOSED: [&str; 14] = [
     "maybe",
     "perhaps",
     "might",
@@ -103,37 +118,46 @@ const LEAVING: [&str; 22] = [
     "不谈这个",
 ];
 
-/// Says that a problem is over.
-const OVER: [&str; 24] = [
-    "back to normal",
-    "back in business",
-    "problem solved",
-    "all sorted",
-    "works again",
-    "working again",
-    "runs again",
-    "running again",
-    "not a single",
-    "ever since",
-    "without an alarm",
-    "without a hitch",
-    "as good as new",
-    "has been fine",
-    "没有再",
-    "没再",
-    "再也没",
-    "恢复正常",
-    "恢复了",
-    "问题解决",
-    "解决了",
-    "一切正常",
-    "算过去了",
-    "一分不差",
+/// Announces a decision. In 410 working conversations by another hand, five of six sentences with one of these phrases decide
+/// something.
+const DECIDED: [&str; 36] = [
+    "we'll ",
+    "from now on",
+    "from today on",
+    "let's go with",
+    "we go with",
+    "i'll go with",
+    "going with",
+    "we agreed",
+    "we've agreed",
+    "we decided",
+    "i decided",
+    "i've decided",
+    "we've decided",
+    "decided to",
+    "made up my mind",
+    "made up our mind",
+    "we leave",
+    "决定",
+    "定了",
+    "说好了",
+    "想好了",
+    "商量好",
+    "就这么办",
+    "就这么定",
+    "改用",
+    "改成",
+    "改为",
+    "换成",
+    "不再",
+    "一律",
+    "从今",
+    "今天起",
+    "明天起",
+    "下周起",
+    "先不",
+    "以后都",
 ];
-
-/// Says that it is not.
-const NOT_OVER: [&str; 10] =
-    ["still", "not yet", "n't", "unless", "until", "还没", "还是", "没有解决", "没解决", "未"];
 
 /// The fewest letters beside a phrase that say something. Chinese characters count three times.
 const LEAST_REST: usize = 9;
@@ -144,8 +168,8 @@ pub(super) fn announces_cause(text: &str) -> bool {
     if SUPPOSED.iter().any(|phrase| text.contains(phrase)) {
         return false;
     }
-    let is_first = FOUND_FIRST.iter().any(|phrase| text.starts_with(phrase));
-    (is_first && says_more(&text, FOUND_FIRST[0]))
+    let begins = |phrases: &[&str]| phrases.iter().any(|phrase| text.starts_with(phrase));
+    (begins(&FOUND_FIRST) && !begins(&NOT_FOUND) && says_more(&text, FOUND_FIRST[0]))
         || FOUND.iter().any(|phrase| text.contains(phrase) && says_more(&text, phrase))
 }
 
@@ -159,11 +183,10 @@ pub(super) fn drops_supposition(text: &str) -> bool {
     crosses_off || rules_out || DROPPED.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Whether a sentence says that a problem is over.
-pub(super) fn announces_end(text: &str) -> bool {
+/// Whether a sentence announces a decision.
+pub(super) fn announces_decision(text: &str) -> bool {
     let text = folded(text);
-    OVER.iter().any(|phrase| text.contains(phrase))
-        && !NOT_OVER.iter().chain(&SUPPOSED).any(|phrase| text.contains(phrase))
+    DECIDED.iter().any(|phrase| text.contains(phrase))
 }
 
 /// Whether a sentence leaves the subject of the conversation.
@@ -172,7 +195,7 @@ pub(super) fn leaves_subject(text: &str) -> bool {
     LEAVING.iter().any(|phrase| text.contains(phrase))
 }
 
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     text.trim().to_lowercase().replace('’', "'")
 }
 
@@ -222,6 +245,8 @@ mod tests {
             "It turns out the clerk had two calendars.",
             "这下清楚了，水是从窗台渗进来的。",
             "原来是邻居把总闸关了。",
+            "就是轴承缺油，一转就响。",
+            "结论很清楚，软管破了。",
         ] {
             assert!(announces_cause(text), "{text}");
         }
@@ -232,6 +257,7 @@ mod tests {
             "清楚了。",
             "比原来慢一点。",
             "难怪。",
+            "就是不知道要等多久。",
         ] {
             assert!(!announces_cause(text), "{text}");
         }
@@ -251,11 +277,8 @@ mod tests {
         assert!(
             leaves_subject("Enough of that, how are the children?") && leaves_subject("好了，聊点别的吧。")
         );
-        assert!(announces_end("Not a single drip ever since.") && announces_end("两个月没有再犯。"));
-        assert!(
-            !announces_end("It has not run again yet, it still drips ever since.")
-                && !announces_end("问题还没解决。")
-        );
+        assert!(announces_decision("From now on we rinse twice.") && announces_decision("以后一律用新谱。"));
+        assert!(!announces_decision("We rinse twice.") && !announces_decision("谱子是新的。"));
         assert!(!leaves_subject("Anyway, the pump runs again."));
     }
 

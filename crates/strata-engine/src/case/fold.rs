@@ -8,6 +8,7 @@ use strata_language::text::query_terms;
 
 use super::Judged;
 use super::cues::{alternatives, leaves_subject};
+use super::small_talk::{Attention, Links, is_at_work, is_small_talk, note};
 use crate::prompt::{
     Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks, remove_task,
 };
@@ -24,29 +25,8 @@ const SAME_SHARE: f32 = 0.5;
 /// The number of shared words from which they do, too.
 const SAME_WORDS: usize = 3;
 
-/// When the speakers are not at their case: the last sentences that tell, the number of them that say nothing about it, and
-/// the words that a sentence then has to share with the case. On unseen conversations with small talk after them, this keeps
-/// 98 of 100 true claims, and one of 19 that small talk would make.
-const IDLE: [(u32, u32, usize); 2] = [(10, 5, 3), (4, 3, 2)];
-/// The bits of the last two sentences. If both say something, the speakers have come to a case, old or new.
-const BACK_AT_WORK: u64 = 0b11;
-/// The bits of the last sentences.
-const LAST_SENTENCES: u64 = 0x3ff;
-
-/// The bits of the last four sentences.
-const LAST_FOUR: u64 = 0xf;
-/// The words that an item has to share with the case to be above doubt: usually, and while many of the last sentences say
-/// nothing about the case.
-const LINKED: [usize; 2] = [2, 3];
-/// The sentences of the last four and of the last ten that say nothing about the case, from which an item is doubted. A word
-/// about the status is doubted by the ten alone: cases often end with a courtesy and the good news.
-const DOUBT_OF_FOUR: u32 = 2;
-const DOUBT_OF_TEN: u32 = 4;
-/// The sentences of the last four that say nothing about the case, from which what is doubted was small talk.
-const SMALL_TALK: u32 = 3;
-/// The bits of the last sentences after which what is doubted is believed, and the number of them that may say nothing.
-const LATELY: u64 = 0xff;
-const AT_WORK: u32 = 1;
+/// The most findings that are kept while it is open whether they begin a new problem.
+const MAX_REFUSED: usize = 3;
 
 /// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
 const MAX_COMPARED: usize = 6;
@@ -86,35 +66,35 @@ impl<'a> Case<'a> {
         before.max_by_key(|subject| subject.since).unwrap_or(diagnostic)
     }
 
-    /// The number of words that a sentence shares with the case.
-    fn linked_words(&mut self, text: &str) -> usize {
-        let words = terms(text);
+    /// The words that a sentence shares with the case.
+    fn links(&mut self, text: &str) -> Links {
         let doubted = self.state.observed.doubted.clone();
         let tasks: Vec<String> =
             open_tasks(self.state, self.moment.seq).into_iter().map(|(_, task)| task.to_owned()).collect();
         let DiagnosticState { findings, hypotheses, root_causes, decisions, facts, .. } = self.subject();
         let lists = [&*findings, hypotheses, root_causes, decisions, facts, &tasks];
-        let items = lists.into_iter().flatten().filter(|item| !doubted.contains(item));
-        let known: HashSet<String> = items.flat_map(|item| terms(item)).collect();
-        words.intersection(&known).count()
+        let items: Vec<&String> =
+            lists.into_iter().flatten().filter(|item| !doubted.contains(item)).collect();
+        let known: HashSet<String> = items.iter().flat_map(|item| terms(item)).collect();
+        Links { words: terms(text).intersection(&known).count(), items: items.len() }
     }
 
     /// Drops what is doubted if the small talk goes on, and believes it if the speakers are at their case.
     fn weigh_doubts(&mut self, is_linked: bool) {
-        let Observed { idle, doubted, doubted_for, doubted_status, .. } = &mut self.state.observed;
-        if doubted.is_empty() {
+        let observed = &mut self.state.observed;
+        if observed.doubted.is_empty() {
             return;
         }
-        *doubted_for += 1;
-        let is_at_work =
-            *doubted_for >= u64::from(LATELY.count_ones()) && (*idle & LATELY).count_ones() <= AT_WORK;
+        observed.doubted_for += 1;
+        let is_at_work = is_at_work(observed);
         if is_linked || is_at_work {
-            doubted.clear();
-            *doubted_for = 0;
-            *doubted_status = None;
-        } else if (*idle & LAST_FOUR).count_ones() >= SMALL_TALK {
-            let (gone, status) = (std::mem::take(doubted), doubted_status.take());
-            *doubted_for = 0;
+            let refused = std::mem::take(&mut observed.refused);
+            self.forget_doubts();
+            if is_at_work {
+                refused.into_iter().for_each(|text| take_in(self.subject(), CaseRole::Finding, Some(text)));
+            }
+        } else if is_small_talk(observed) {
+            let (gone, status) = self.forget_doubts();
             gone.iter().for_each(|item| remove_task(self.state, item));
             let subject = self.subject();
             let DiagnosticState { findings, hypotheses, ruled_out, root_causes, decisions, .. } = subject;
@@ -125,15 +105,23 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Ends all doubts. Returns the doubted items and the status before them.
+    fn forget_doubts(&mut self) -> (Vec<String>, Option<DiagnosticStatus>) {
+        let Observed { doubted, doubted_for, doubted_status, refused, .. } = &mut self.state.observed;
+        *doubted_for = 0;
+        refused.clear();
+        (std::mem::take(doubted), doubted_status.take())
+    }
+
     /// Notes whether what was done has ended the problem: speakers who know the cause, have done something and turn to other
     /// things without a complaint are done.
     fn note_fix(&mut self, judged: &Judged, is_at_work: bool) {
         let is_known = !self.subject().root_causes.is_empty();
-        let Observed { idle, is_fixed, .. } = &mut self.state.observed;
+        let observed = &mut self.state.observed;
         match judged.role {
-            CaseRole::Done if is_at_work && is_known => *is_fixed = true,
-            CaseRole::Unresolved | CaseRole::Hypothesis if is_at_work => *is_fixed = false,
-            _ if (*idle & LAST_FOUR).count_ones() >= SMALL_TALK && std::mem::take(is_fixed) => {
+            CaseRole::Done if is_at_work && is_known => observed.is_fixed = true,
+            CaseRole::Unresolved | CaseRole::Hypothesis if is_at_work => observed.is_fixed = false,
+            _ if is_small_talk(observed) && std::mem::take(&mut observed.is_fixed) => {
                 self.subject().status = DiagnosticStatus::Resolved;
             }
             _ => {}
@@ -146,6 +134,17 @@ impl<'a> Case<'a> {
         let Observed { doubted, doubted_status, .. } = &mut self.state.observed;
         doubted.push(text);
         *doubted_status = doubted_status.or(status.filter(|status| *status != now));
+    }
+
+    /// Keeps a finding that is not believed in the midst of small talk, because it may begin a new problem.
+    fn refuse(&mut self, judged: &Judged, text: String) {
+        if !judged.is_listed || !matches!(judged.role, CaseRole::Finding | CaseRole::Unresolved) {
+            return;
+        }
+        let refused = &mut self.state.observed.refused;
+        refused.push(text);
+        let over = refused.len().saturating_sub(MAX_REFUSED);
+        refused.drain(..over);
     }
 
     /// Whether a cause is known, or something has been done.
@@ -181,34 +180,35 @@ impl<'a> Case<'a> {
         if text.is_empty() {
             return;
         }
-        let links = self.linked_words(&judged.sentence.text);
-        let idle = &mut self.state.observed.idle;
-        let (needs, before) = (words_needed(*idle), *idle);
-        *idle = (*idle << 1 | u64::from(judged.role == CaseRole::Nothing)) & LAST_SENTENCES;
-        if leaves_subject(&judged.sentence.text) {
-            *idle |= LAST_FOUR;
-        }
+        let links = self.links(&judged.sentence.text);
+        let before = Attention::before(&self.state.observed);
+        let is_nothing = judged.role == CaseRole::Nothing;
+        note(&mut self.state.observed, is_nothing, links, leaves_subject(&judged.sentence.text));
         // In the midst of small talk, an item ends only by a sentence that is about the case.
-        let is_away = (needs > 0 || is_idle(before)) && links < LINKED[1];
-        let ended = if is_away { &[] } else { ended };
-        let is_linked =
-            !ended.is_empty() || links >= LINKED[usize::from(is_quiet(before) || is_idle(before))];
+        let ended = if before.is_away() && !Attention::is_about_case(links) { &[] } else { ended };
+        let is_linked = !ended.is_empty() || before.is_linked(links);
+        let reopens =
+            judged.role == CaseRole::Unresolved && self.subject().status == DiagnosticStatus::Resolved;
+        let is_doubted = !is_linked && (before.is_doubtful() || (reopens && before.doubts_return(links)));
         self.weigh_doubts(is_linked);
-        self.note_fix(judged, needs == 0);
-        if ended.is_empty() && needs > 0 && links < needs {
-            return;
+        let needs = before.words_needed();
+        self.note_fix(judged, needs == 0 && !is_doubted);
+        if ended.is_empty() && links.words < needs {
+            return self.refuse(judged, text);
         }
         let status = self.subject().status;
-        let is_doubted = !is_linked && (is_quiet(before) || is_idle(before));
         if judged.may_resolve && self.is_worked_on() {
             self.subject().status = DiagnosticStatus::Resolved;
         }
         self.tell(judged, ended, text.clone(), is_doubted);
-        if self.subject().status != status && !is_idle(before) {
+        let is_changed = self.subject().status != status;
+        let doubts_status = is_doubted && before.doubts_status(links);
+        if is_changed && !doubts_status {
             self.state.observed.doubted_status = None;
         }
-        if is_doubted && !matches!(judged.role, CaseRole::Nothing | CaseRole::Question | CaseRole::Advice) {
-            self.doubt(text, Some(status).filter(|_| is_idle(before)));
+        let says_nothing = matches!(judged.role, CaseRole::Nothing | CaseRole::Question | CaseRole::Advice);
+        if is_doubted && (is_changed || !says_nothing) {
+            self.doubt(text, Some(status).filter(|_| doubts_status));
         }
     }
 
@@ -286,18 +286,19 @@ fn drop_hypotheses(subject: &mut DiagnosticState, ended: &[usize], words: &HashS
 
 /// Takes a sentence into what is known about a subject.
 fn take_in(subject: &mut DiagnosticState, role: CaseRole, text: Option<String>) {
+    match role {
+        CaseRole::Resolved => subject.status = DiagnosticStatus::Resolved,
+        // Speakers who suppose something about a problem that was solved have a new one.
+        CaseRole::Unresolved | CaseRole::Hypothesis => subject.status = DiagnosticStatus::Investigating,
+        _ => {}
+    }
     let (list, most) = match role {
-        CaseRole::Resolved => {
-            subject.status = DiagnosticStatus::Resolved;
-            return;
-        }
-        CaseRole::Unresolved => {
-            subject.status = DiagnosticStatus::Investigating;
-            return;
-        }
         CaseRole::Fact => (&mut subject.facts, MAX_FACTS),
         CaseRole::Constraint => (&mut subject.constraints, MAX_OTHERS),
-        CaseRole::Finding => (&mut subject.findings, MAX_FINDINGS),
+        // A word about the status tells what was observed.
+        CaseRole::Finding | CaseRole::Resolved | CaseRole::Unresolved => {
+            (&mut subject.findings, MAX_FINDINGS)
+        }
         CaseRole::Hypothesis => (&mut subject.hypotheses, MAX_OTHERS),
         CaseRole::RuledOut => (&mut subject.ruled_out, MAX_OTHERS),
         CaseRole::Cause => (&mut subject.root_causes, MAX_OTHERS),
@@ -328,26 +329,6 @@ fn add(items: &mut Vec<String>, text: String, most: usize) {
     }
     let over = items.len().saturating_sub(most);
     items.drain(..over);
-}
-
-/// The words that the next sentence has to share with the case, by the last sentences that say nothing about it.
-fn words_needed(idle: u64) -> usize {
-    let is_idle =
-        |(last, nothing, _): &&(u32, u32, usize)| (idle & ((1 << last) - 1)).count_ones() >= *nothing;
-    if idle & BACK_AT_WORK == 0 {
-        return 0;
-    }
-    IDLE.iter().find(is_idle).map_or(0, |(_, _, words)| *words)
-}
-
-/// Whether half of the last four sentences say nothing about the case.
-fn is_quiet(idle: u64) -> bool {
-    (idle & LAST_FOUR).count_ones() >= DOUBT_OF_FOUR
-}
-
-/// Whether many of the last ten do.
-fn is_idle(idle: u64) -> bool {
-    idle.count_ones() >= DOUBT_OF_TEN
 }
 
 fn terms(text: &str) -> HashSet<String> {

@@ -4,7 +4,8 @@ use strata_core::ports::{CaseRole, SentenceReading, Speaker, best};
 use strum::VariantArray as _;
 
 use super::Sentence;
-use super::cues::{announces_cause, announces_end, drops_supposition, leaves_subject};
+use super::cues::{announces_cause, announces_decision, drops_supposition, leaves_subject};
+use super::status_cues::{End, announced_end, announces_failure, goes_on};
 
 /// The probability from which a sentence states the cause, though another role is likelier. A cause that is missed costs
 /// more than one that is a finding too: on unseen conversations this finds 82 instead of 70 of 100 causes.
@@ -22,6 +23,9 @@ const OBSERVED: f32 = 0.6;
 const SURE: f32 = 0.5;
 /// The probability from which such a sentence, if it is not sure, states the cause.
 const CAUSE_BESIDE_END: f32 = 0.35;
+
+/// The probability from which a sentence that announces a decision is one, though another role is likelier.
+const DECISION: f32 = 0.1;
 
 /// The probability from which a sentence ends a hypothesis or a task.
 const ENDING: f32 = 0.5;
@@ -52,26 +56,68 @@ pub(crate) struct Judged {
 
 /// The role of a sentence.
 pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
-    let mut role = role(&sentence, reading);
-    let may_resolve = sentence.speaker == Speaker::User && may_resolve(reading);
-    let is_announced = match role {
-        CaseRole::Cause => announces_cause(&sentence.text),
-        CaseRole::RuledOut => drops_supposition(&sentence.text),
-        _ => false,
-    };
+    let by_reader = role(&sentence, reading);
+    let end = end_of(&sentence, by_reader);
+    let announced = announced_role(&sentence, reading, by_reader, end);
+    let role = announced.unwrap_or(by_reader);
+    let is_announced = announced.is_some()
+        || match role {
+            CaseRole::Cause => announces_cause(&sentence.text),
+            CaseRole::RuledOut => drops_supposition(&sentence.text),
+            _ => false,
+        };
     let is_listed =
         is_announced || reading.case(role) >= least(role, sentence.speaker) || is_observed(role, reading);
-    let is_over = sentence.speaker == Speaker::User
-        && announces_end(&sentence.text)
-        && matches!(
-            role,
-            CaseRole::Finding | CaseRole::Fact | CaseRole::Done | CaseRole::Nothing | CaseRole::Unresolved
-        );
-    if is_over && role == CaseRole::Unresolved {
-        role = CaseRole::Nothing;
-    }
-    let may_resolve = (may_resolve || is_over) && !leaves_subject(&sentence.text);
+    let may_resolve = sentence.speaker == Speaker::User
+        && role != CaseRole::Unresolved
+        && (may_resolve(reading) || end.is_some())
+        && !leaves_subject(&sentence.text);
     Judged { sentence, role, is_listed, may_resolve }
+}
+
+/// How a user's sentence says that the problem is over. What is asked, supposed, advised or still to be done says no such
+/// thing.
+fn end_of(sentence: &Sentence, role: CaseRole) -> Option<End> {
+    let end = announced_end(&sentence.text).filter(|_| sentence.speaker == Speaker::User)?;
+    let may_be = match role {
+        CaseRole::Finding | CaseRole::Fact | CaseRole::Done | CaseRole::Nothing | CaseRole::Unresolved => {
+            true
+        }
+        CaseRole::Resolved => true,
+        CaseRole::RuledOut | CaseRole::Decision | CaseRole::Cause => end == End::Announced,
+        _ => false,
+    };
+    may_be.then_some(end)
+}
+
+/// The role that a speaker announces, where it is not the one that the reader gives.
+fn announced_role(
+    sentence: &Sentence,
+    reading: &SentenceReading,
+    role: CaseRole,
+    end: Option<End>,
+) -> Option<CaseRole> {
+    let text = &sentence.text;
+    if leaves_subject(text) || text.ends_with(['?', '？']) {
+        return None;
+    }
+    let is_unclear = role == CaseRole::Nothing && reading.case(CaseRole::Nothing) < SURE;
+    let may_tell_status = is_unclear || matches!(role, CaseRole::Decision | CaseRole::RuledOut);
+    if end == Some(End::Announced) && (may_tell_status || role == CaseRole::Unresolved) {
+        return Some(CaseRole::Resolved);
+    }
+    if end.is_some() && role == CaseRole::Unresolved {
+        return Some(CaseRole::Nothing);
+    }
+    let has_failed = announces_failure(text) && (may_tell_status || role == CaseRole::Done);
+    let is_as_before = goes_on(text) && (is_unclear || role == CaseRole::Done);
+    if sentence.speaker == Speaker::User && end.is_none() && (has_failed || is_as_before) {
+        return Some(CaseRole::Unresolved);
+    }
+    let may_decide = is_unclear
+        || (matches!(role, CaseRole::Finding | CaseRole::Fact | CaseRole::Constraint | CaseRole::RuledOut)
+            && reading.case(CaseRole::Decision) >= DECISION);
+    (may_decide && announces_decision(text)).then_some(CaseRole::Decision)
 }
 
 fn may_resolve(reading: &SentenceReading) -> bool {

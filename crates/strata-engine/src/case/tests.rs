@@ -276,3 +276,100 @@ fn sentences_leave_out_what_nobody_says() {
     assert!(texts(Role::Tool, "The valve sticks.").is_empty());
     assert_eq!(texts(Role::User, &"It drips. ".repeat(90)).len(), 40);
 }
+
+#[test]
+fn a_new_problem_opens_a_resolved_case_again() {
+    for (problem, supposed, other) in [
+        (
+            "The freezer in the cellar ices up.",
+            "Perhaps its door seal is torn.",
+            "The seal of the freezer looks fine.",
+        ),
+        ("地下室的冰柜结霜很厚。", "也许是门封条裂了。", "冰柜的封条看着没事。"),
+    ] {
+        let mut state = State::default();
+        tell(&mut state, CaseRole::Cause, "The greenhouse heater trips because the thermostat is wet.");
+        tell(&mut state, CaseRole::Done, "The thermostat is replaced.");
+        tell(&mut state, CaseRole::Resolved, "The heater has not tripped for a week.");
+        tell(&mut state, CaseRole::Nothing, "Glad to hear that.");
+        assert_eq!(state.diagnostic.status, DiagnosticStatus::Resolved);
+        tell(&mut state, CaseRole::Finding, problem);
+        tell(&mut state, CaseRole::Hypothesis, supposed);
+        tell(&mut state, CaseRole::Finding, other);
+        let known = &state.diagnostic;
+        assert_eq!(known.status, DiagnosticStatus::Investigating, "{problem}");
+        assert_eq!(known.hypotheses.len(), 1, "{known:?}");
+        assert!(known.findings.iter().any(|finding| problem.starts_with(finding)), "{known:?}");
+    }
+}
+
+#[test]
+fn small_talk_opens_no_resolved_case() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Cause, "The greenhouse heater trips because the thermostat is wet.");
+    tell(&mut state, CaseRole::Done, "The thermostat is replaced.");
+    tell(&mut state, CaseRole::Resolved, "The heater has not tripped for a week.");
+    tell(&mut state, CaseRole::Nothing, "Glad to hear that.");
+    let before = state.diagnostic.clone();
+    tell(&mut state, CaseRole::Unresolved, "Our football club lost again.");
+    for text in ["Oh dear.", "Next year, then.", "Who knows."] {
+        tell(&mut state, CaseRole::Nothing, text);
+    }
+    assert_eq!(state.diagnostic, before);
+    tell(&mut state, CaseRole::Unresolved, "The greenhouse heater has tripped again.");
+    assert_eq!(state.diagnostic.status, DiagnosticStatus::Investigating);
+}
+
+#[test]
+fn a_problem_after_small_talk_is_kept_once_the_speakers_work_on_it() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Cause, "The greenhouse heater trips because the thermostat is wet.");
+    tell(&mut state, CaseRole::Resolved, "The heater has not tripped for a week.");
+    for _ in 0..10 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather.");
+    }
+    tell(&mut state, CaseRole::Finding, "The dishwasher leaks on the left.");
+    for (role, text) in [
+        (CaseRole::Hypothesis, "Its hose may be cracked."),
+        (CaseRole::Advice, "Look below the sink."),
+        (CaseRole::Finding, "All dry below the sink."),
+        (CaseRole::RuledOut, "So no hose."),
+        (CaseRole::Hypothesis, "Then the door gasket, perhaps."),
+        (CaseRole::Finding, "A spoon has cut the gasket."),
+        (CaseRole::Cause, "The cut gasket lets the water out."),
+        (CaseRole::Decision, "We buy a gasket."),
+        (CaseRole::Todo, "Ana orders one today."),
+        (CaseRole::Finding, "It costs nine euros."),
+        (CaseRole::Finding, "They deliver on Friday."),
+    ] {
+        tell(&mut state, role, text);
+    }
+    let known = &state.diagnostic;
+    assert_eq!(known.status, DiagnosticStatus::Investigating);
+    assert!(known.findings.contains(&"The dishwasher leaks on the left".to_owned()), "{known:?}");
+}
+
+#[test]
+fn an_announcement_weighs_more_than_the_reader() {
+    let check = |text: &str, roles: &[(CaseRole, f32)], expected: CaseRole, may_resolve: bool| {
+        let one = judged(sentence(text), &reading(roles));
+        assert_eq!((one.role, one.is_listed, one.may_resolve), (expected, true, may_resolve), "{text}");
+    };
+    check("一周下来没有出错，可以结案了。", &[(CaseRole::RuledOut, 0.97)], CaseRole::Resolved, true);
+    check(
+        "Both rows are clean, so I consider this closed.",
+        &[(CaseRole::Decision, 0.9)],
+        CaseRole::Resolved,
+        true,
+    );
+    check("换了新谱，低音还是拖。", &[(CaseRole::Done, 0.75)], CaseRole::Unresolved, false);
+    check("We're no further, I'm afraid.", &[(CaseRole::Decision, 0.86)], CaseRole::Unresolved, false);
+    check("以后一律用新谱。", &[(CaseRole::Decision, 0.4), (CaseRole::Todo, 0.3)], CaseRole::Decision, false);
+    check(
+        "From now on we rinse twice.",
+        &[(CaseRole::Fact, 0.85), (CaseRole::Decision, 0.1)],
+        CaseRole::Decision,
+        false,
+    );
+    check("还是换整套的好，定了。", &[(CaseRole::Decision, 0.9)], CaseRole::Decision, false);
+}

@@ -7,11 +7,12 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    self, Aside, Form, Leaning, Piece, begins_with_pronoun, chinese_clauses, facts, is_instruction,
-    rough_length, says_done, with_person,
+    self, Aside, Form, Leaning, Piece, chinese_clauses, facts, is_instruction, is_task_of_another,
+    rough_length, says_done,
 };
 
 use super::Standing;
+use super::standalone::Previous;
 
 /// The probability from which the only sentence of a message is the user's own and worth remembering.
 const ALONE: f32 = 0.5;
@@ -93,6 +94,7 @@ impl ReadSentence {
         match others.kind() {
             // «I finished the tax return» is nothing to be done.
             MemoryKind::Todo if says_done(&self.text) => MemoryKind::Event,
+            MemoryKind::Todo if is_task_of_another(&self.text) => MemoryKind::Fact,
             kind => kind,
         }
     }
@@ -135,15 +137,16 @@ pub(crate) struct SecondLook {
 
 impl UnreadMessage {
     /// A message and the one before it in its session.
-    pub(crate) fn new(message: &str, previous: &str) -> Self {
+    pub(crate) fn new(message: &str, previous: &Previous) -> Self {
         let mut pieces = statements::pieces(message);
         let is_plain = pieces.iter().all(|piece| piece.form == Form::Plain && piece.line == pieces[0].line);
-        if pieces.len() > 1 && is_plain && rough_length(message) <= SHORT_MESSAGE {
+        let is_short = rough_length(message) <= SHORT_MESSAGE;
+        if pieces.len() > 1 && is_plain && is_short && !statements::hold_orders(&pieces) {
             pieces.truncate(1);
             pieces[0].text = message.trim().to_owned();
         }
         pieces.truncate(MAX_PIECES);
-        let previous = statements::pieces(previous).pop().map(|last| last.text).unwrap_or_default();
+        let previous = previous.last_sentence();
         Self { pieces, previous, housekeeping: statements::is_housekeeping(message) }
     }
 
@@ -313,23 +316,6 @@ pub(crate) fn cut(read: Vec<ReadSentence>, readings: &[SentenceReading]) -> Vec<
     found
 }
 
-/// Names the person of each kept sentence that begins with «she» or «he» from the sentence before it in the message. If that
-/// is not plain, the sentence before is remembered with it.
-pub(crate) fn with_persons(mut read: Vec<ReadSentence>) -> Vec<ReadSentence> {
-    for place in 1..read.len() {
-        let is_kept = read[place].verdict == Verdict::Statement(Standing::Kept);
-        if !is_kept || !begins_with_pronoun(&read[place].text) {
-            continue;
-        }
-        let (before, is_own) = (&read[place - 1], matches!(read[place - 1].verdict, Verdict::Statement(_)));
-        let said = before.told.as_ref().unwrap_or(&before.text);
-        let told = with_person(&read[place].text, said);
-        let both = || format!("{said} {}", read[place].text);
-        read[place].told = told.or_else(|| is_own.then(both));
-    }
-    read
-}
-
 /// The probability that a sentence is the user's own assertion or standing instruction.
 fn own(reading: &SentenceReading) -> f32 {
     reading.voice(Voice::Own) + reading.voice(Voice::Instruction)
@@ -366,7 +352,7 @@ mod tests {
     }
 
     fn verdicts(message: &str, readings: &[SentenceReading]) -> Vec<Verdict> {
-        let judged = UnreadMessage::new(message, "").judge(readings);
+        let judged = UnreadMessage::new(message, &Previous::default()).judge(readings);
         judged.into_iter().map(|sentence| sentence.verdict).collect()
     }
 
@@ -379,7 +365,7 @@ mod tests {
             reading.voice[Voice::Own as usize] = 1.0 - voice;
             reading.kind = [0.0; 9];
             (reading.kind[7], reading.kind[8]) = (1.0 - kind, kind);
-            UnreadMessage::new(text, "").judge(&[reading])[0].kind()
+            UnreadMessage::new(text, &Previous::default()).judge(&[reading])[0].kind()
         };
         assert_eq!(sentence("Left and right print fine.", 0.1, 0.8), MemoryKind::Work);
         assert_eq!(sentence("左边一直都有声音。", 0.6, 0.1), MemoryKind::Work);
@@ -416,8 +402,9 @@ mod tests {
 
     #[test]
     fn a_short_message_is_one_sentence_and_a_chinese_one_gets_a_second_look() {
-        assert_eq!(UnreadMessage::new("Moved. Porto now.", "").sentences().len(), 1);
-        let message = UnreadMessage::new("帮我想个午饭的主意好不好，我家老二下个月满四岁了。", "");
+        assert_eq!(UnreadMessage::new("Moved. Porto now.", &Previous::default()).sentences().len(), 1);
+        let message =
+            UnreadMessage::new("帮我想个午饭的主意好不好，我家老二下个月满四岁了。", &Previous::default());
         let judged = message.judge(&[reading(0.2, Voice::Request)]);
         let looks = message.second_looks(&judged);
         assert_eq!(looks[0].clauses.len(), 2);
@@ -433,12 +420,14 @@ mod tests {
         let kind = |text: &str, kind: usize| {
             let mut reading = reading(0.9, Voice::Own);
             (reading.kind[0], reading.kind[kind]) = (0.0, 1.0);
-            UnreadMessage::new(text, "").judge(&[reading])[0].kind()
+            UnreadMessage::new(text, &Previous::default()).judge(&[reading])[0].kind()
         };
         let todo = 3;
         assert_eq!(kind("I have to file the claim.", todo), MemoryKind::Todo);
         assert_eq!(kind("I filed the claim.", todo), MemoryKind::Event);
         assert_eq!(kind("我交完水费了", todo), MemoryKind::Event);
+        assert_eq!(kind("My flatmate says he has to sell the sofa.", todo), MemoryKind::Fact);
+        assert_eq!(kind("邻居老周说他得修屋顶", todo), MemoryKind::Fact);
         assert_eq!(kind("Don't ever suggest seafood.", 1), MemoryKind::Instruction);
         assert_eq!(kind("别再给我推荐恐怖片", 1), MemoryKind::Instruction);
     }
@@ -459,14 +448,20 @@ mod tests {
             verdicts("Correct these lines for me please:\nI lives in Bonn.", &[request, own]),
             [Verdict::NotOwn(Voice::Request), Verdict::Form(Aside::Material)]
         );
-        let title = UnreadMessage::new("Generate a title for this conversation: I live in Bonn.", "");
+        let title = UnreadMessage::new(
+            "Generate a title for this conversation: I live in Bonn.",
+            &Previous::default(),
+        );
         assert!(title.sentences().is_empty());
         assert!(title.judge(&[]).iter().all(|one| one.verdict == Verdict::Form(Aside::Housekeeping)));
     }
 
     #[test]
     fn a_sentence_is_read_in_the_midst_of_its_message() {
-        let message = UnreadMessage::new("One is here.\nTwo is there.", "Before. Just before.");
+        let message = UnreadMessage::new(
+            "One is here.\nTwo is there.",
+            &Previous { text: "Before. Just before.".to_owned(), by_other: false },
+        );
         let sentences = message.sentences();
         assert_eq!(sentences[1].before, "One is here.");
         assert_eq!(sentences[0].after, "Two is there.");

@@ -17,6 +17,7 @@ use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::ports::AnswerSchema;
 use strata_core::summary::SummaryPart;
 use strata_core::turn::{Metadata, Role, Turn};
+use strata_language::secrets::redacted;
 use strata_language::sentences::beginning;
 
 /// The most points of a field. The oldest points leave first. A window of seven rounds seldom states more than twenty
@@ -46,8 +47,8 @@ impl<'de> Deserialize<'de> for Point {
 
 impl Point {
     fn new(text: &str, seq: Option<u64>) -> Option<Self> {
-        let text = text.trim().trim_start_matches(['-', '*', '•']).trim();
-        (!text.is_empty()).then(|| Self { text: beginning(text, MAX_POINT_CHARS), seq })
+        let text = redacted(text.trim().trim_start_matches(['-', '*', '•']).trim());
+        (!text.is_empty()).then(|| Self { text: beginning(&text, MAX_POINT_CHARS), seq })
     }
 
     /// Parses a text, a number, or an object that has the text under one of the names that models use.
@@ -182,17 +183,13 @@ impl Structured {
     /// Merges the points that the rules find in turns, and removes those that the turns end or replace.
     pub(crate) fn observe(&mut self, turns: &[&Turn]) {
         for turn in turns {
-            for entity in entities(&turn.content) {
+            let text = &*redacted(&turn.content);
+            for entity in entities(text) {
                 self.entities.retain(|point| normalised(&point.text) != normalised(&entity));
                 self.entities.extend(Point::new(&entity, Some(turn.seq)));
             }
             if turn.role == Role::User {
-                let said = Said {
-                    turn: turn.id,
-                    name: turn.name.as_deref(),
-                    text: &turn.content,
-                    at: turn.created_at,
-                };
+                let said = Said { turn: turn.id, name: turn.name.as_deref(), text, at: turn.created_at };
                 self.reconcile(&rules::extract(&said), turn.seq);
             }
         }

@@ -13,6 +13,7 @@ use crate::prompt::{FilterSettings, filter_content_with};
 use strata_core::error::{Error, Result};
 use strata_core::ports::{ChatMessage, ChatRequest};
 use strata_core::turn::{Role, Turn};
+use strata_language::secrets::redacted;
 use strata_language::sentences::beginning;
 
 /// The most characters of a message that has left the window: enough to recognise its subject.
@@ -283,7 +284,7 @@ fn messages(instructions: String, data: String) -> Vec<ChatMessage> {
 }
 
 /// Reads a plain-text answer, without the reasoning before it and the fences around it. *Invalid* if it is empty or a
-/// refusal, because a stored refusal would be shown in every later prompt.
+/// refusal, because a stored refusal would be shown in every later prompt. Secrets do not outlive their turn in it.
 pub(crate) fn read_text(answer: &str) -> Result<String> {
     let answer = without_thoughts(answer).trim();
     let unfenced = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
@@ -297,7 +298,7 @@ pub(crate) fn read_text(answer: &str) -> Result<String> {
             "the answer is a refusal; the text is the user's own and is only to be shortened",
         ));
     }
-    Ok(text.replace('\0', ""))
+    Ok(redacted(&text.replace('\0', "")).into_owned())
 }
 
 /// Whether an answer is a refusal. Only its beginning is checked, because a summary may mention a person's refusal.

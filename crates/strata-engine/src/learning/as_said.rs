@@ -9,7 +9,7 @@ use strata_core::id::{TurnId, UserId};
 use strata_core::memory::Memory;
 use strata_core::store::TurnQuery;
 use strata_core::turn::Turn;
-use strata_language::statements::{chinese_clauses, facts, pieces, third_person};
+use strata_language::statements::{chinese_clauses, facts, pieces, third_person, without_reply};
 
 impl Learning {
     /// The sentence behind each memory, found again in its first turn; the memory's own text if there is none.
@@ -29,14 +29,16 @@ impl Learning {
     }
 }
 
-/// The sentence, clause or fact of a turn that became a memory.
+/// The sentence, clause, fact or pair of sentences of a turn that became a memory.
 fn sentence_of(memory: &Memory, turn: &Turn) -> Option<String> {
     let text = strip_injected(&turn.content);
-    let is_it = |said: &String| third_person(said, turn.name.as_deref(), turn.created_at) == memory.content;
+    let content = without_reply(&memory.content);
+    let is_it = |said: &String| third_person(said, turn.name.as_deref(), turn.created_at) == content;
     let sentences: Vec<String> = pieces(&text).into_iter().map(|piece| piece.text).collect();
     let clauses: Vec<String> = sentences.iter().flat_map(|sentence| chinese_clauses(sentence)).collect();
+    let pairs: Vec<String> = sentences.windows(2).map(|pair| pair.join(" ")).collect();
     let whole = text.trim().to_owned();
-    let texts: Vec<String> = sentences.into_iter().chain(clauses).chain([whole]).collect();
+    let texts: Vec<String> = sentences.into_iter().chain(clauses).chain(pairs).chain([whole]).collect();
     let facts = texts.iter().flat_map(|text| facts(text)).collect::<Vec<_>>();
     texts.into_iter().chain(facts).find(is_it)
 }

@@ -8,6 +8,7 @@ use super::reconcile::{DatedStatement, Target};
 use super::relate::Related;
 use crate::learn::reading::ReadSentence;
 use crate::learn::relation::{Decision, decide};
+use crate::learn::standalone::Previous;
 use crate::learn::{Said, Standing, rules};
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
@@ -85,7 +86,7 @@ impl Learning {
         };
         let target = Target::new(user, session.clone());
         let mut sentences = Vec::new();
-        for sentence in read_message(reader.as_ref(), text, "").await? {
+        for sentence in read_message(reader.as_ref(), text, &Previous::default()).await? {
             let statement = match statement(&sentence, &said) {
                 Some(statement) if self.withholds(&statement.content) => {
                     let put_aside = Some(HOLDS_A_SECRET);

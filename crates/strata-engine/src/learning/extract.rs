@@ -15,16 +15,19 @@ use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
 use crate::learn::questions::Context;
 use crate::learn::rules;
+use crate::learn::standalone::Previous;
 use crate::learn::{LearnInto, LearnSecrets, Said, Statement, answer, questions};
 use crate::prompt::strip_injected;
 use crate::recording::left_space;
 use strata_core::error::{Error, Result};
 use strata_core::id::{LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
+use strata_core::memory::MemoryKind;
 use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Owner, Role, Turn};
-use strata_language::secrets::{SecretKind, secrets};
+use strata_language::secrets::is_secret;
+use strata_language::statements::{is_task_of_another, without_orders};
 
 /// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
@@ -57,8 +60,8 @@ pub(super) struct Batch {
     turn_count: u64,
     /// The user's visible turns.
     said: Vec<Turn>,
-    /// The text of the turn before each of them.
-    before: Vec<String>,
+    /// The turn before each of them.
+    before: Vec<Previous>,
     /// The assistant's reply that each of them answers.
     replies: Vec<Option<String>>,
     /// The last turns before the batch, for a model.
@@ -135,25 +138,17 @@ impl Learning {
             Some(_) => 2 * settings.model_batch.max(1) as usize,
             None => usize::MAX,
         };
-        let mut batch = Batch {
-            session: session.clone(),
-            from,
-            to: from,
-            times_left,
-            turn_count: found.turn_count,
-            said: Vec::new(),
-            before: Vec::new(),
-            replies: Vec::new(),
-            earlier: Vec::new(),
-            owner: Owner::default(),
-        };
+        let mut batch = Batch::new(session, from, times_left, found.turn_count);
         let mut before = String::new();
+        let mut speaker = None;
         let mut reply = None;
         for turn in turns {
+            let said_by = (turn.role, turn.name.clone());
             if turn.seq < from {
                 before = strip_injected(&turn.content).into_owned();
                 reply = is_reply(&turn).then(|| before.clone());
                 batch.earlier.extend(earlier(&turn, &before));
+                speaker = Some(said_by);
                 continue;
             }
             let is_said = turn.role == Role::User
@@ -167,13 +162,15 @@ impl Learning {
             let text = strip_injected(&turn.content).into_owned();
             if is_said {
                 batch.owner = owner.clone();
-                batch.before.push(std::mem::take(&mut before));
+                let by_other = speaker.is_some_and(|speaker| speaker != said_by);
+                batch.before.push(Previous { text: std::mem::take(&mut before), by_other });
                 batch.replies.push(reply.take());
                 batch.said.push(turn);
             } else {
                 reply = is_reply(&turn).then(|| text.clone());
             }
             before = text;
+            speaker = Some(said_by);
         }
         Ok((batch.to > batch.from).then_some(batch))
     }
@@ -209,6 +206,10 @@ impl Learning {
         if let Some(model) = self.model.as_ref().filter(|_| behind <= settings.model_backlog)
             && !said.is_empty()
         {
+            // A model may obey an order that a pasted text holds, so it does not see one.
+            let texts: Vec<Cow<'_, str>> = said.iter().map(|said| without_orders(said.text)).collect();
+            let said: Vec<Said<'_>> =
+                said.iter().zip(&texts).map(|(said, text)| Said { text, ..*said }).collect();
             let context = Context { earlier: &batch.earlier_lines(), replies: &batch.replies };
             let request = questions::extraction(&said, &context, settings);
             let read = |text: &str| answer::statements(text, &said);
@@ -245,8 +246,8 @@ impl Learning {
         places: &[usize],
     ) -> (Vec<Statement>, String) {
         if let Some(reader) = &self.reader {
-            let with_before: Vec<(Said<'_>, &str)> =
-                places.iter().map(|place| (said[*place], batch.before[*place].as_str())).collect();
+            let with_before: Vec<(Said<'_>, &Previous)> =
+                places.iter().map(|place| (said[*place], &batch.before[*place])).collect();
             match self.read(reader.as_ref(), &with_before).await {
                 Ok(statements) => return (statements, reader.model().to_owned()),
                 Err(error) => {
@@ -305,9 +306,7 @@ impl Learning {
 
     /// Whether a statement is not learned, because it holds a secret. A memory is shown to models in all sessions.
     pub(super) fn withholds(&self, content: &str) -> bool {
-        // The number of an account may well be what a person wants to be reminded of.
-        let is_secret = || secrets(content).iter().any(|secret| secret.kind != SecretKind::Account);
-        self.settings.secrets == LearnSecrets::Skip && is_secret()
+        self.settings.secrets == LearnSecrets::Skip && is_secret(content)
     }
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {
@@ -319,6 +318,22 @@ impl Learning {
 }
 
 impl Batch {
+    /// A batch without turns, from this `seq` on.
+    fn new(session: &SessionId, from: u64, times_left: u64, turn_count: u64) -> Self {
+        Self {
+            session: session.clone(),
+            from,
+            to: from,
+            times_left,
+            turn_count,
+            said: Vec::new(),
+            before: Vec::new(),
+            replies: Vec::new(),
+            earlier: Vec::new(),
+            owner: Owner::default(),
+        }
+    }
+
     /// Identifies the turns that were read. Two batches of the same turns have the same value.
     fn read(&self) -> [u64; 3] {
         [self.from, self.to, self.times_left]
@@ -335,7 +350,7 @@ impl Batch {
         let mut heard = String::new();
         for (turn, before) in self.said.iter().zip(&self.before) {
             if turns.contains(&turn.id) {
-                for text in [before.as_str(), &strip_injected(&turn.content)] {
+                for text in [before.text.as_str(), &strip_injected(&turn.content)] {
                     heard.push_str(text);
                     heard.push('\n');
                 }
@@ -379,6 +394,9 @@ fn dated(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<DatedSt
     }
     let mut statement = statement.clone();
     statement.content = statement.content.trim().to_owned();
+    if statement.kind == MemoryKind::Todo && is_task_of_another(&statement.content) {
+        statement.kind = MemoryKind::Fact;
+    }
     let is_here = |id: &TurnId| batch.said.iter().any(|turn| turn.id == *id);
     statement.turns.retain(is_here);
     if statement.turns.is_empty() {

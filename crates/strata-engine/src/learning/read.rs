@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Learning;
-use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut, with_persons};
+use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut};
+use crate::learn::standalone::{Previous, standing_alone};
 use crate::learn::{AsSaid, Said, Standing, Statement, rules};
 use strata_core::error::Result;
 use strata_core::id::TurnId;
@@ -18,11 +19,11 @@ const MAX_STATEMENTS: usize = 12;
 const PLAIN: f32 = 0.9;
 
 impl Learning {
-    /// The statements of messages, each with the text of the turn before it.
+    /// The statements of messages, each with the turn before it.
     pub(super) async fn read(
         &self,
         reader: &dyn Reader,
-        said: &[(Said<'_>, &str)],
+        said: &[(Said<'_>, &Previous)],
     ) -> Result<Vec<Statement>> {
         let mut statements = Vec::new();
         for (message, previous) in said {
@@ -46,7 +47,7 @@ impl Learning {
 pub(super) async fn read_message(
     reader: &dyn Reader,
     text: &str,
-    previous: &str,
+    previous: &Previous,
 ) -> Result<Vec<ReadSentence>> {
     let message = UnreadMessage::new(text, previous);
     let readings = reader.sentences(&message.sentences()).await?;
@@ -60,10 +61,10 @@ pub(super) async fn read_message(
     }
     let compounds = compounds(&read);
     if compounds.is_empty() {
-        return Ok(with_persons(read));
+        return Ok(standing_alone(read, previous));
     }
     let readings = reader.sentences(&compounds).await?;
-    Ok(with_persons(cut(read, &readings)))
+    Ok(standing_alone(cut(read, &readings), previous))
 }
 
 /// A sentence that the reader would not keep, but that the rules read as a plain statement. They seldom do, and are then

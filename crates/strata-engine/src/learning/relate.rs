@@ -17,8 +17,8 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, joined, parts, refers_back, rough_length, says_done, says_more, says_postponed,
-    share_content, with_subject, without_greeting, without_items,
+    has_new_values, is_rest, joined, parts, refers_back, rough_length, says_done, says_more, says_postponed,
+    share_content, with_subject, without_greeting, without_items, without_one,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -130,12 +130,13 @@ impl Learning {
         let mut ended = Vec::new();
         let as_said = self.as_said(user, &thread).await?;
         for (memory, said) in thread.into_iter().zip(as_said) {
-            // A list of things to do goes on without the things that are done.
-            let is_list = memory.kind == MemoryKind::Todo && memory.id == target.id;
-            if let Some(rest) =
-                is_list.then(|| without_items(&memory.content, one.statement.said())).flatten()
-            {
-                ended.push(Ended { memory, rest: Some(rest) });
+            // A list of things goes on without the things that are done or changed.
+            let rest = match memory.id == target.id {
+                true => rest_of_list(&memory, one.statement.said()),
+                false => None,
+            };
+            if rest.is_some() {
+                ended.push(Ended { memory, rest });
                 continue;
             }
             let parts = Parts::new(&memory.content, &said);
@@ -182,8 +183,15 @@ impl Learning {
         let alone = SentenceInContext { text: said, ..SentenceInContext::default() };
         let worth = reader.sentences(&[alone]).await?.first().map_or(0.0, |reading| reading.worth);
         let told = parts.told.first().map_or(told.clone(), |first| with_subject(first, &told));
-        Ok(Some(Some(told).filter(|_| rest_holds(change, worth))))
+        Ok(Some(Some(told).filter(|told| rest_holds(change, worth) && is_rest(told))))
     }
+}
+
+/// What is left of a memory about several things after a sentence about some of them.
+fn rest_of_list(memory: &Memory, sentence: &str) -> Option<String> {
+    let is_todo = memory.kind == MemoryKind::Todo;
+    let rest = is_todo.then(|| without_items(&memory.content, sentence)).flatten();
+    rest.or_else(|| without_one(&memory.content, sentence)).filter(|rest| is_rest(rest))
 }
 
 /// The parts of a memory, as it is told and as it was said.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::logs::strip_logs;
+use strata_language::secrets::redacted;
 use strata_language::sentences::{head_end, tail_start};
 
 /// Replaces a raw log in a recent turn (layered-prompt design).
@@ -41,12 +42,12 @@ impl Default for FilterSettings {
     }
 }
 
-/// The treatment of raw logs.
+/// The treatment of raw logs, and of secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RawLogs {
-    /// [`RAW_LOG`] replaces them, as in recent turns.
+    /// [`RAW_LOG`] replaces them, as in recent turns, which show secrets as they were said.
     Noted,
-    /// They are removed, as in summaries.
+    /// They are removed, as in summaries and states. These outlive the turn, so no secret stands in them.
     Removed,
 }
 
@@ -73,12 +74,16 @@ pub fn filter_content_with(text: &str, settings: &FilterSettings) -> String {
     shown
 }
 
-/// A message without markers, raw logs and long code, at any length.
+/// A message without markers, raw logs and long code, at any length. All texts that are derived from a message begin here.
 pub(crate) fn strip(text: &str, settings: &FilterSettings, logs: RawLogs) -> String {
     let unmarked = strip_markers(text, &settings.markers);
     let unlogged = strip_logs(&unmarked, logs);
     let stripped = strip_code(&unlogged, settings.max_code_chars);
-    if stripped.len() == text.len() { stripped.into_owned() } else { tidy(&stripped) }
+    let tidied = if stripped.len() == text.len() { stripped.into_owned() } else { tidy(&stripped) };
+    match logs {
+        RawLogs::Noted => tidied,
+        RawLogs::Removed => redacted(&tidied).into_owned(),
+    }
 }
 
 /// Removes markers. An end belongs to the marker that began last, so that nested markers are removed too. The result

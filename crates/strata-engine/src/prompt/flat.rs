@@ -113,6 +113,7 @@ pub(crate) fn flat_filled(
     let mut draft = FlatDraft::new(layers, rules, settings, tokens);
     let mut cut = Vec::new();
     draft.divide(&mut cut);
+    draft.summary_first = true;
     within(draft, cut)
 }
 
@@ -125,6 +126,11 @@ fn within(mut draft: FlatDraft<'_>, mut cut: Vec<Cut>) -> Prompt {
     let most = settings.max_tokens.saturating_add(draft.question_tokens);
     let mut aim = most;
     loop {
+        if draft.summary_first && draft.tokens() > aim {
+            // Each message that is folded into the summary would be counted with the whole summary.
+            let room = draft.summary.1.saturating_sub(draft.tokens() - aim);
+            draft.shorten_summary(room, &mut cut);
+        }
         while draft.tokens() > aim && draft.cut_next(&mut cut) {}
         let text = draft.text();
         let total = tokens.count(&text);
@@ -145,6 +151,8 @@ struct FlatDraft<'a> {
     recent: Vec<RecentLine<'a>>,
     settings: &'a PromptSettings,
     tokens: &'a dyn TokenCounter,
+    /// Whether the summary is cut before messages are.
+    summary_first: bool,
 }
 
 /// A recent message as rendered.
@@ -193,6 +201,7 @@ impl<'a> FlatDraft<'a> {
             recent: recent.collect(),
             settings,
             tokens,
+            summary_first: false,
         }
     }
 

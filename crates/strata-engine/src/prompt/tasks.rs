@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use strata_core::state::{State, Task};
+use strata_language::secrets::redacted;
 
 use super::items::{Likeness, likeness, one_line};
 
@@ -41,6 +42,7 @@ pub(crate) struct Moment {
 
 /// The items of a text's checklists, each with whether it is ticked: `- [ ] …`, `- [x] …`, `☐ …`, `TODO: …`.
 pub(crate) fn checklist(text: &str) -> Vec<(String, TaskEnd)> {
+    let text = redacted(text);
     let items = text.lines().filter_map(checklist_item);
     items.map(|(item, end)| (one_line(item), end)).filter(|(item, _)| !item.is_empty()).collect()
 }

@@ -31,8 +31,10 @@ const SEARCHED_BY_WORDS: (f32, f32) = (USUAL_SEARCHED, 54_000.0);
 const SEARCHED_BY_ENCODER: (f32, f32) = (1_000.0, 36_000.0);
 
 /// The share of an item's own evidence in its log odds; the rest is the evidence of the best item. An answer in several
-/// parts has weak parts, and they help only beside the best one.
-const OWN_SHARE: f32 = 0.45;
+/// parts has weak parts, and they help only beside the best one. An encoder finds parts that share no word with the
+/// question, so with one the best item counts for more.
+const OWN_SHARE_BY_WORDS: f32 = 0.45;
+const OWN_SHARE_BY_ENCODER: f32 = 0.35;
 
 /// The log odds of the best item count up to this value for the others: beside a certain answer, an item that shares one
 /// word with the question helps as little as alone.
@@ -119,7 +121,11 @@ pub(super) fn calibrate(items: &mut [Ranked], question: QuestionShape) {
     let best = own.iter().copied().fold(f32::NEG_INFINITY, f32::max).min(BEST_COUNTS);
     for (item, own) in items.iter_mut().zip(own) {
         let matched = item.score > 0.0;
-        item.relevance = if matched { probability(OWN_SHARE * own + (1.0 - OWN_SHARE) * best) } else { 0.0 };
+        let share = match item.parts.encoder {
+            Some(_) => OWN_SHARE_BY_ENCODER,
+            None => OWN_SHARE_BY_WORDS,
+        };
+        item.relevance = if matched { probability(share * own + (1.0 - share) * best) } else { 0.0 };
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
+use super::covered::without_covered;
 use super::diversity::{mmr, with_recency};
 use super::exclusions::ExclusionReason;
 use super::rank::mean_vector;
@@ -108,6 +109,7 @@ impl Recall {
         };
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= least).collect();
+        let relevant = if relevant.len() > plan.limit { without_covered(found, relevant) } else { relevant };
         // An item of a time that is still to come was recorded under a clock that was ahead: its age is unknown.
         let latest = now.saturating_add(CLOCK_SLACK.as_micros() as i64);
         let age_days = |candidate: &Candidate| match candidate.created_at > latest {

@@ -11,6 +11,7 @@ use crate::learn::tree::{CHUNK_TOKENS, ContentType, GROUP, Level, OVERLAP_TOKENS
 use crate::withdrawn::Withdrawn;
 use strata_core::error::Result;
 use strata_core::ports::{ChatModel, Spent};
+use strata_language::secrets::redacted;
 use strata_language::sentences::beginning;
 
 /// The author of a summary: a model, or the rules if it is `None`; and what it leaves out.
@@ -165,7 +166,7 @@ impl Summaries {
         let parts: Vec<Part<'_>> = paragraphs.map(|text| Part { speaker: None, text }).collect();
         let summary = extractive::summarise(&parts, budget);
         if summary.is_empty() {
-            beginning(sources.first().copied().unwrap_or_default(), budget)
+            beginning(&redacted(sources.first().copied().unwrap_or_default()), budget)
         } else {
             summary
         }

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::others::{Retold, planted, retold, transcript};
+use super::orders::planted;
+use super::others::{Retold, retold, transcript};
 use super::pieces::{Form, Piece};
 use crate::content::has_content;
 
@@ -30,8 +31,12 @@ pub enum Aside {
     Question,
     /// Words of another person that are copied or retold.
     Retold,
-    /// An order to remember something about «the user», inside a text.
+    /// An order to remember something about «the user» inside a text, or to drop the assistant's instructions.
     Planted,
+    /// A sentence that announces what follows it.
+    LeadIn,
+    /// A heading or an item without a verb.
+    Fragment,
 }
 
 impl Aside {
@@ -46,7 +51,9 @@ impl Aside {
             Self::Fiction => "fiction",
             Self::Question => "a question",
             Self::Retold => "words of another person",
-            Self::Planted => "an order about the user inside a text",
+            Self::Planted => "an order about the user inside a text, or against the assistant's instructions",
+            Self::LeadIn => "it only announces what follows",
+            Self::Fragment => "it states nothing by itself",
         }
     }
 }
@@ -78,6 +85,11 @@ pattern!(
     LOG,
     r"(?i)^\s*(?:from|to|cc|subject|date|sent|发件人|發件人|收件人|主题|主題|日期)\s*[:：]|^\s*\[?\d{1,2}:\d{2}(?::\d{2})?\]?\s+\S+|^\s*\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|Traceback|Exception)\b|^\s*at \w+[.(]|^\s*>"
 );
+pattern!(
+    MAIL_HEAD,
+    r"(?i)^\s*(?:from|to|cc|subject|sent|date|收件人|主题|主題)\s*[:：]|(?:发件人|發件人|寄件者)\s*[:：]"
+);
+pattern!(MAIL_SENDER, r"(?i)^\s*from\s*[:：].*@|(?:发件人|發件人|寄件者)\s*[:：]");
 pattern!(NAMED, r"(?i)\b(?:this|these|following|below|attached)\b|[这這]|以下|下面|如下|[转轉]");
 pattern!(
     OWN_LIST,
@@ -115,6 +127,20 @@ fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
+/// Whether a heading is the speaker's own: it speaks in the first person, or is a short label.
+pub(super) fn is_own_heading(heading: &str) -> bool {
+    const LABEL_WORDS: usize = 5;
+    const LABEL_CHARS: usize = 12;
+    let han = heading.chars().filter(|c| ('\u{3400}'..='\u{9fff}').contains(c)).count();
+    let is_label = han <= LABEL_CHARS && heading.split_whitespace().count() <= LABEL_WORDS;
+    is(&FIRST_PERSON, heading) || is_label
+}
+
+/// Whether a heading asks for something to be done with what follows it.
+pub(super) fn is_request_for(heading: &str) -> bool {
+    is(&NAMED, heading) || is(&WORKS_ON, heading) || is(&IMPERATIVE, heading) || is(&LOG, heading)
+}
+
 /// Whether a message is the prompt by which a chat program titles, tags or summarises a chat. Nobody said it.
 pub fn is_housekeeping(message: &str) -> bool {
     let end = message.char_indices().nth(HEAD_CHARS).map_or(message.len(), |(end, _)| end);
@@ -135,6 +161,7 @@ pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
     mark(&mut reasons, planted(pieces), Aside::Planted);
     mark(&mut reasons, transcript(pieces), Aside::Retold);
     mark(&mut reasons, lines.log(), Aside::Log);
+    mark(&mut reasons, lines.mail(), Aside::Retold);
     mark(&mut reasons, lines.material(), Aside::Material);
     let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
     mark(&mut reasons, lines.retold(&free), Aside::Retold);
@@ -177,6 +204,20 @@ impl Lines<'_> {
             line.iter().map(move |_| is_log)
         });
         is_log.enumerate().filter(|(_, is_log)| *is_log).map(|(place, _)| place).collect()
+    }
+
+    /// The pieces of a mail with its head. Its «I» is not the speaker's, so only a request ends it.
+    fn mail(&self) -> Vec<usize> {
+        let has = |pattern, place: usize| is(pattern, &self.pieces[place].text);
+        let heads: Vec<usize> =
+            (0..self.pieces.len()).filter(|place| has(&MAIL_HEAD, *place)).take(2).collect();
+        match heads.first() {
+            Some(first) if heads.len() > 1 || has(&MAIL_SENDER, *first) => {
+                let is_request = |place: &usize| self.leans(*place).request >= LIKELY;
+                (*first..self.pieces.len()).take_while(|place| place == first || !is_request(place)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The pieces of the fiction that the first of the `free` pieces asks for. A tale about the speaker's own people is

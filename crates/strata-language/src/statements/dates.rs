@@ -17,13 +17,18 @@ static POINTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// A number of days or years that is not said.
+static VAGUE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\b(?:few|several|some|many)\b|[几幾数數]").ok());
+
 /// The text with the date after each relative time.
 pub(super) fn absolute(text: &str, at: Timestamp, is_chinese: bool) -> String {
     let mut dated = String::with_capacity(text.len());
     let mut from = 0;
     for span in time::parse(text, at) {
         let Some(named) = text.get(span.text.clone()) else { continue };
-        let points = POINTS.as_ref().is_some_and(|points| points.is_match(named));
+        let is = |form: &LazyLock<Option<Regex>>| form.as_ref().is_some_and(|form| form.is_match(named));
+        let points = is(&POINTS) && !is(&VAGUE);
         let has_year = named.as_bytes().windows(4).any(|four| four.iter().all(u8::is_ascii_digit));
         let Some(date) = date(&span, points && !has_year) else { continue };
         dated.push_str(&text[from..span.text.end]);

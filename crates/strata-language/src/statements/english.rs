@@ -30,6 +30,9 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("trying", "is trying"),
     ("thinking", "is thinking"),
     ("been", "has been"),
+    ("didn't", "didn't"),
+    ("haven't", "hasn't"),
+    ("waiting", "is waiting"),
     ("will", "will"),
     ("can't", "can't"),
     ("had", "had"),
@@ -55,6 +58,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Words after which a past without a subject is the speaker's.
 const AFTER_PAST: &str = "a an the my our up in out to from off on at with for into over down back this that it him her them some another two three \
     today yesterday just new our away";
+/// Adverbs before a verb without a subject.
+const LEADING: &str =
+    "just recently finally already also currently really lately mostly still actually definitely probably";
+/// How a speaker feels who leaves out «I am».
+const FEELINGS: &str = "excited fascinated thrilled worried interested proud glad happy sorry afraid scared amazed allergic tired looking hoping";
 /// Words after which a past without a subject may be a passive.
 const PASSIVE: &str = "for from on at with";
 /// Verbs that follow the speaker's first verb after «and» or «but», and that are seldom nouns there.
@@ -114,6 +122,7 @@ pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
         verb: None,
         second: None,
         told: Vec::new(),
+        adverbs: 0,
     };
     let mut quoted = false;
     for (place, raw) in said.split(' ').enumerate() {
@@ -142,9 +151,11 @@ pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
 /// Whether «we» means more than what can be said of one person.
 fn is_several(said: &str) -> bool {
     let words: Vec<String> = said.split_whitespace().map(|word| Word::new(word).lower()).collect();
-    let we = |word: &String| matches!(word.as_str(), "we" | "we're" | "we've" | "we'll" | "us");
-    // «Some of us», «the two of us».
-    let of_us = words.windows(2).any(|pair| pair[0] == "of" && pair[1] == "us");
+    let we = |word: &String| matches!(word.as_str(), "we" | "we're" | "we've" | "we'll");
+    // «Some of us», «the two of us», «us both».
+    let of_us = words.windows(2).any(|pair| {
+        pair[0] == "of" && pair[1] == "us" || pair[0] == "us" && matches!(pair[1].as_str(), "both" | "all")
+    });
     of_us
         || words.iter().enumerate().any(|(place, word)| {
             we(word) && words.iter().skip(place + 1).take(4).any(|next| is_in(SEVERAL, next))
@@ -159,6 +170,8 @@ struct Teller<'a> {
     /// Whether a second verb of the subject may follow: «I live in Bari and keep bees».
     second: Option<Second>,
     told: Vec<String>,
+    /// The number of adverbs with which the sentence begins.
+    adverbs: usize,
 }
 
 /// Where a second verb of the speaker may stand.
@@ -173,11 +186,15 @@ enum Second {
 impl Teller<'_> {
     fn tell(&mut self, place: usize, word: &Word<'_>, raw: &str, next: &str) {
         let lower = word.lower();
-        if place == 0
+        if place == self.adverbs
             && let Some(told) = self.left_out(word, &lower, next)
         {
             self.push(word, &told);
             return;
+        }
+        // «Just sold the van», «Recently made some tarts».
+        if place == self.adverbs && word.after.is_empty() && is_in(LEADING, &lower) {
+            self.adverbs += 1;
         }
         let (pronoun, ending) = match lower.split_once('\'') {
             Some((pronoun, ending)) => (pronoun, Some(ending)),
@@ -313,7 +330,24 @@ impl Teller<'_> {
     /// The beginning of a sentence that leaves out «I».
     fn left_out(&mut self, word: &Word<'_>, lower: &str, next: &str) -> Option<String> {
         let form = match LEFT_OUT.iter().find(|(first, _)| *first == lower) {
-            Some((_, form)) if is_in(AFTER_PAST, next) || next == "to" || is_past(next) => (*form).to_owned(),
+            Some((_, form))
+                if is_in(AFTER_PAST, next) || next == "to" || is_past(next) || is_number(next) =>
+            {
+                (*form).to_owned()
+            }
+            Some((_, form))
+                if is_in("been didn't haven't", lower) && !next.is_empty()
+                    || next.ends_with("ing")
+                    || lower == "waiting" && matches!(next, "on" | "for") =>
+            {
+                (*form).to_owned()
+            }
+            // «Just ate», «Finally gave up».
+            _ if self.adverbs > 0 && is_past(lower) && !next.is_empty() => lower.to_owned(),
+            // «Excited about the trip»
+            None if is_in(FEELINGS, lower) && is_in("about by to for of that with", next) => {
+                format!("is {lower}")
+            }
             // «Booked for Friday» may be said of anything.
             None if lower.len() > 4 && is_past(lower) && is_in(AFTER_PAST, next) && !is_in(PASSIVE, next) => {
                 lower.to_owned()
@@ -326,12 +360,21 @@ impl Teller<'_> {
         self.role = Role::Subject;
         let governs = next == "to" && is_in(WITH_TO, lower);
         self.second = (is_past(lower) && !governs).then_some(Second::Later);
+        if self.adverbs > 0 {
+            let adverbs = self.told.join(" ").to_lowercase();
+            self.told = vec![format!("{} {adverbs}", self.who)];
+            return Some(form);
+        }
         Some(format!("{} {form}", self.who))
     }
 
     fn push(&mut self, word: &Word<'_>, told: &str) {
         self.told.push(format!("{}{told}{}", word.before, word.after));
     }
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn is_past(word: &str) -> bool {
@@ -354,6 +397,8 @@ fn verb(word: &str, lower: &str) -> Option<String> {
         "haven't" => "hasn't",
         "aren't" => "isn't",
         "weren't" => "wasn't",
+        "wanna" => "wants to",
+        "gotta" => "has to",
         _ if is_past(lower) || word != lower || !lower.bytes().all(|byte| byte.is_ascii_lowercase()) => {
             return None;
         }

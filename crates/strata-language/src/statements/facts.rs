@@ -10,7 +10,7 @@ mod verbs;
 
 use super::chinese::is_chinese;
 use super::values;
-pub(super) use verbs::is_base;
+pub(super) use verbs::{is_base, is_verb, names_something};
 
 /// The facts of a sentence, in order and in the words of the speaker; the sentence itself if it is one fact.
 pub fn facts(sentence: &str) -> Vec<String> {
@@ -78,6 +78,10 @@ mod tests {
             &["Last year I left Vodafone.", "Last year I joined Orange."],
         );
         check("Moved to Gdynia and started at Wärtsilä.", &["Moved to Gdynia.", "I started at Wärtsilä."]);
+        check(
+            "My cellar was flooded, but luckily, I saved the wine.",
+            &["My cellar was flooded.", "I saved the wine."],
+        );
         check("I left Vela in May and teach at Orrin.", &["I left Vela in May.", "I teach at Orrin."]);
     }
 

@@ -1,5 +1,5 @@
-//! The words of other people inside a message: chats that were copied, messages that are retold, and orders about «the
-//! user» that a pasted text addresses to an assistant. All of them may say «I» or «the user» and mean somebody else.
+//! The words of other people inside a message: chats that were copied, and messages that are retold. Both may say «I» and
+//! mean somebody else.
 
 use std::sync::LazyLock;
 
@@ -33,34 +33,8 @@ pattern!(
     BY_SPEAKER,
     r"(?i)(?:\b(?:i|we)(?:['’](?:ve|d))?(?: have| had)?(?: just| already| also| then)*\s*|我(?:们|們)?(?:刚|剛|就|也|还|還|跟|对|對|给|給)?[^，。]{0,4})$"
 );
-pattern!(
-    PLANTED,
-    r"(?ix)
-    \b(?:remember|note|store|save|record|memori[sz]e|add|update|keep\ in\ mind)\b[^.!?\n]{0,60}\bthe\ user(?:['’]s\b|\s+(?:is|was|has|had|lives?|works?|likes?|loves?|hates?|prefers?|wants?|needs?|moved|owns?|uses?|agree[sd]?|should|must|will|always|never|now|no\ longer)\b)
-    |\b(?:notes?|notice|message|instructions?|hints?)\ (?:to|for)\ (?:the\ |any\ |all\ )?(?:ai|assistants?|llms?|chat\ ?bots?|language\ models?|agents?)\b
-    |<\s*/?\s*(?:system|instructions?|memory)\s*>
-    |(?:记住|記住|记下|記下|保存|存入|写入|寫入|存储|儲存|更新|添加)[^。！？\n]{0,16}(?:用户|用戶)(?:的|是|有|住|在|喜|叫|姓|已|想|要|不|会|會|从|從|现|現|偏|爱|愛)
-    |(?:给|給|致|对|對)(?:所有|任何)?(?:AI|助手|模型|机器人|機器人)的?(?:提示|指令|说明|說明|注意)"
-);
-
 fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
-}
-
-/// The pieces in which a text tells an assistant what to remember about «the user», with the rest of their lines. People
-/// say «remember that I …»; a message of one piece is left to the reader.
-pub(super) fn planted(pieces: &[Piece]) -> Vec<usize> {
-    if pieces.len() < 2 {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    let mut start = 0;
-    for line in pieces.chunk_by(|a, b| a.line == b.line) {
-        let first = line.iter().position(|piece| is(&PLANTED, &piece.text));
-        found.extend(first.into_iter().flat_map(|first| start + first..start + line.len()));
-        start += line.len();
-    }
-    found
 }
 
 /// The pieces of a copied chat: lines with a speaker before them, one of whom speaks twice, and somebody says «I».

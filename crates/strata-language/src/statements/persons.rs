@@ -1,4 +1,4 @@
-//! Persons that a sentence names by a pronoun, from the sentence before it.
+//! Other persons in a sentence: whom a pronoun names, from the sentence before it, and who has to do something.
 
 use std::sync::LazyLock;
 
@@ -26,6 +26,31 @@ pub fn begins_with_pronoun(sentence: &str) -> bool {
         || sentence.starts_with(['她', '他'])
             && !sentence.starts_with("他们")
             && !sentence.starts_with("他們")
+}
+
+/// Whether a sentence tells what somebody else has to do, and asks nothing of the speaker: «my colleague said she has to move her
+/// car». What a child or a partner has to do is often the speaker's own task, so it counts only if it is reported.
+pub fn is_task_of_another(sentence: &str) -> bool {
+    const DUTY: &str = r"(?:still |also |first |now |really |just )*(?:has to|have to|had to|needs? to|must|should|ought to|will|has got to|gotta|is going to|wants? to|plans? to|is supposed to)";
+    const CHINESE_DUTY: &str = "(?:要(?:[^的我咱]|$)|得|必须|必須|需要|应该|應該|该|該|打算|准备|準備)";
+    static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(&format!(
+            r"(?i)\b(?:she|he)(?:['’]ll|['’]s| {DUTY})\b|\b(?:said|says|mentioned|told (?:me|us))(?: that)? they {DUTY}\b|\b(?:my|our|the user['’]s) (?:\w+ )?(?:colleague|co-?worker|boss|manager|neighbou?r|flatmate|roommate|classmate|friend|teacher|landlord|landlady|tenant|client|customer)(?-i:,? [A-Z][\p{{L}}-]+)?,? {DUTY}\b"
+        ))
+        .ok()
+    });
+    static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(&format!(
+            "(?:[说說讲講]|告诉我|告訴我|提到|表示)[，,：:]?(?:她|他|自己)[^我咱，。]{{0,8}}?{CHINESE_DUTY}|^(?:她|他)[^我咱，。]{{0,6}}?{CHINESE_DUTY}|^(?:我|我们|我們|用户|用戶)?(?:的)?(?:同事|同学|同學|朋友|室友|邻居|鄰居|老板|老闆|领导|領導|客户|客戶|房东|房東)[^我咱，。的]{{0,4}}?{CHINESE_DUTY}"
+        ))
+        .ok()
+    });
+    static ASKED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:i|i['’]\w+|we|we['’]\w+|let['’]s|remind (?:me|us|him|her|them)|(?:me|us) to|help (?:him|her|them)|to be \w+(?:ed|en|t|ven))\b|(?:我|咱)[们們]?(?:也|得|要|必须|必須|需要|应该|應該|帮|幫|去|来|來|答应|答應|记得|記得)|[让讓叫要请請](?:我|咱)|提醒|记得|記得|帮[她他]|幫[她他]|[给給][她他]").ok()
+    });
+    let is =
+        |form: &LazyLock<Option<Regex>>| form.as_ref().is_some_and(|form| form.is_match(sentence.trim()));
+    is(if is_chinese(sentence) { &CHINESE } else { &ENGLISH }) && !is(&ASKED)
 }
 
 fn in_english(sentence: &str, before: &str) -> Option<String> {
@@ -89,6 +114,36 @@ fn in_chinese(sentence: &str, before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_have_to_do_is_no_task_of_the_speaker() {
+        for others in [
+            "My colleague Mia said she has to renew her visa",
+            "Our neighbour told me that he needs to repaint the fence by June",
+            "My classmate Tomas must return the projector on Friday",
+            "She still has to hand in the thesis.",
+            "同事小赵说她要交报告",
+            "室友跟我说他得去补办护照",
+            "我同事要搬家",
+        ] {
+            assert!(is_task_of_another(others), "{others}");
+        }
+        for own in [
+            "My boss said I have to renew my visa",
+            "Mia said she has to be picked up at five",
+            "My colleague said she has to move, so I should help her",
+            "I need to call my colleague",
+            "My passport has to be renewed",
+            "The plants need to go inside",
+            "My daughter needs to see the dentist on Monday",
+            "同事小赵让我交报告",
+            "同事要的报告周五前交",
+            "我要交报告",
+            "提醒同事要交报告",
+        ] {
+            assert!(!is_task_of_another(own), "{own}");
+        }
+    }
 
     #[test]
     fn one_person_is_plain() {

@@ -1,6 +1,7 @@
 //! The pieces of a message: its sentences, and the clauses of Chinese ones where a sentence is too much at once.
 
 use super::chinese::is_chinese;
+use super::lists::with_joined_lists;
 use super::quotations::quotations;
 use crate::sentences;
 
@@ -36,7 +37,7 @@ pub struct Piece {
 /// The pieces of a message, in order.
 pub fn pieces(message: &str) -> Vec<Piece> {
     let end = message.char_indices().nth(MAX_CHARS).map_or(message.len(), |(end, _)| end);
-    let message = &message[..end];
+    let message = &*with_joined_lists(&message[..end]);
     let mut found = Vec::new();
     let (mut line, mut from) = (0, 0);
     for (range, form) in quotations(message) {

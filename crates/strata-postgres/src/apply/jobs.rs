@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::store::LeaseRequest;
-use strata_core::{Error, JobId, LeaseId, SessionId};
+use strata_core::{Error, JobId, LeaseId, SessionId, UserId};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -155,8 +155,10 @@ pub(crate) async fn lease_job(client: &Client, request: &LeaseRequest) -> Outcom
                  AND NOT EXISTS (SELECT 1 FROM jobs o
                                  WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
                                    AND o.lease_until > $1 AND o.lease_until <= $4 AND o.updated_at <= $3)
+                 AND ($5::text IS NULL OR j.user_id = $5)
                ORDER BY j.run_at, j.created_at, j.id LIMIT $2 FOR UPDATE OF j SKIP LOCKED";
-    for candidate in rows(client, sql, args![now, CANDIDATES, latest, latest_end]).await? {
+    let only = request.user.as_ref().map(UserId::as_str);
+    for candidate in rows(client, sql, args![now, CANDIDATES, latest, latest_end, only]).await? {
         let (user, id): (String, Uuid) = (candidate.try_get(0)?, candidate.try_get(1)?);
         let session: Option<String> = candidate.try_get(2)?;
         if let Some(session) = session {

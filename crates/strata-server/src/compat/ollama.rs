@@ -79,9 +79,12 @@ impl ChatApi for Generate {
 fn message(text: &str, place: Range<usize>) -> Message {
     let object = Object::at(text, &place);
     let role = object.string("role").and_then(|name| role(&name));
-    let said = object.string("content").unwrap_or_default().into_owned();
+    let written = object.string("content");
+    // The upstream judges a content of a wrong type. Nobody has said anything in it.
+    let is_wrong = written.is_none() && !object.value("content").is_null();
+    let said = written.unwrap_or_default().into_owned();
     let images = images(&object);
-    let turns = role.filter(|role| *role != Role::System).map(|role| {
+    let turns = role.filter(|role| *role != Role::System && !is_wrong).map(|role| {
         let mut turn = turn(role, &said, &images);
         turn.notes.tool_calls = compact_calls(&object.value("tool_calls"));
         turn.name = object.string("tool_name").map(|name| name.into_owned());

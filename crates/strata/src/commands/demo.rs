@@ -105,7 +105,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let lines = story()?;
     record(&engine, &user, &lines).await?;
     let mut learned = Report::default();
-    drain(&engine, config.learning.workers(), &mut learned).await?;
+    drain(&engine, None, config.learning.workers(), &mut learned).await?;
     settle_all(&engine).await?;
     let answers = ask_all(&engine, &user).await?;
     let seconds = begun.elapsed().as_secs_f64();

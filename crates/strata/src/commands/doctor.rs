@@ -149,6 +149,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             Status::Warning,
             "`memory:` loses all data when the server stops",
         ));
+    } else if let Some(other) = context.other_folder() {
+        findings.push(Finding::new("store", Status::Problem, other));
     } else if serve::has_store(&context.config) {
         let depth = if args.quick { CheckDepth::Quick } else { CheckDepth::Thorough };
         match check_store(context, depth, embedder.ok().flatten()).await {

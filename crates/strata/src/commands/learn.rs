@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::jobs::users;
-use super::{Context, JsonArgs, UserArgs, text_or_stdin};
+use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
@@ -30,8 +30,10 @@ pub(crate) struct Args {
     /// Show what would be made of this message and why, and change nothing; `-` reads it from stdin
     #[arg(long, value_name = "TEXT")]
     explain: Option<String>,
-    #[command(flatten)]
-    user: UserArgs,
+    /// Learn from this user's turns only [default: all users]; with `--explain`, the user who would say the message [default:
+    /// the setting `user`, else `default`]
+    #[arg(long, value_name = "USER")]
+    user: Option<UserId>,
     /// The session in which the message would be said
     #[arg(long, value_name = "SESSION", requires = "explain")]
     session: Option<SessionId>,
@@ -46,15 +48,15 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if let Some(text) = args.explain {
         let text = text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?;
         let session = args.session.unwrap_or_default();
-        let user = args.user.of(context);
+        let user = args.user.unwrap_or_else(|| context.config.user.clone());
         return explain(&text, &user, &session, context, args.json, output).await;
     }
     context.existing_store()?;
     let engine = eager_engine(context).await?;
     let mut report = Report::default();
     loop {
-        drain(&engine, context.config.learning.workers(), &mut report).await?;
-        match next_due(&engine).await? {
+        drain(&engine, args.user.as_ref(), context.config.learning.workers(), &mut report).await?;
+        match next_due(&engine, args.user.as_ref()).await? {
             Some(wait) => tokio::time::sleep(wait).await,
             None => break,
         }
@@ -126,10 +128,10 @@ pub(crate) async fn eager_engine(context: &Context) -> Outcome<Engine> {
 }
 
 /// The time until the next job is due that waits only for other turns to share a model's call with, if there is one.
-async fn next_due(engine: &Engine) -> Outcome<Option<Duration>> {
+async fn next_due(engine: &Engine, only: Option<&UserId>) -> Outcome<Option<Duration>> {
     let query = JobQuery { status: Some(JobStatus::Queued), limit: u32::MAX, ..JobQuery::default() };
     let mut next = None;
-    for user in users(engine).await? {
+    for user in learners(engine, only).await? {
         // A job that is already due waits for another job of its session, which another process works on.
         let postponed = |job: &Job| job.last_error.is_none() && job.run_at > engine.now();
         let waiting = engine.jobs.list(&user, &query).await?.into_iter().filter(postponed);
@@ -139,15 +141,28 @@ async fn next_due(engine: &Engine) -> Outcome<Option<Duration>> {
     Ok(wait.filter(|wait| *wait <= LONGEST_WAIT))
 }
 
-/// Runs jobs until none is due, up to `workers` at once.
-pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) -> Outcome {
+/// The users from whose turns a command learns.
+async fn learners(engine: &Engine, only: Option<&UserId>) -> Outcome<Vec<UserId>> {
+    match only {
+        Some(user) => Ok(vec![user.clone()]),
+        None => users(engine).await,
+    }
+}
+
+/// Runs the jobs of all users, or of only one, until none is due, up to `workers` at once.
+pub(crate) async fn drain(
+    engine: &Engine,
+    only: Option<&UserId>,
+    workers: usize,
+    report: &mut Report,
+) -> Outcome {
     let (sender, mut finished) = mpsc::channel(workers);
     let mut learners = JoinSet::new();
     for number in 0..workers {
-        let (engine, sender) = (engine.clone(), sender.clone());
+        let (engine, sender, only) = (engine.clone(), sender.clone(), only.cloned());
         let name = format!("learn-{}-{number}", std::process::id());
         learners.spawn(async move {
-            while let Some(learned) = engine.learning.learn_next(&name).await? {
+            while let Some(learned) = engine.learning.learn_next_of(only.as_ref(), &name).await? {
                 if sender.send(learned).await.is_err() {
                     break;
                 }
@@ -161,7 +176,7 @@ pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) 
         bar.set_style(style);
     }
     // Nobody sees a hidden bar, and counting reads every session.
-    let mut backlog = if bar.is_hidden() { Backlog::default() } else { Backlog::read(engine).await? };
+    let mut backlog = if bar.is_hidden() { Backlog::default() } else { Backlog::read(engine, only).await? };
     bar.set_length(backlog.turns);
     while let Some(learned) = finished.recv().await {
         report.count(&learned);
@@ -185,9 +200,9 @@ struct Backlog {
 }
 
 impl Backlog {
-    async fn read(engine: &Engine) -> Outcome<Self> {
+    async fn read(engine: &Engine, only: Option<&UserId>) -> Outcome<Self> {
         let mut backlog = Self::default();
-        for user in users(engine).await? {
+        for user in learners(engine, only).await? {
             for session in engine.store().sessions(&user, Page::first(u32::MAX)).await? {
                 let mark = engine.store().progress(&user, &session_space("learn", &session.id)).await?;
                 if mark < session.turn_count {

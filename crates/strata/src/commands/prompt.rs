@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The format: `flat` for one text, `chat` for a list of messages
     #[arg(long, value_name = "FORMAT", default_value = "flat")]
     format: PromptFormat,
-    /// The maximum number of tokens [default: the setting `prompt.max_tokens`]
+    /// The maximum number of tokens beside the request, which is never cut [default: the setting `prompt.max_tokens`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     max_tokens: Option<u32>,
     #[command(flatten)]
@@ -43,6 +43,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_for(&user).await?;
     let request = PromptRequest { format, max_tokens, ..PromptRequest::new(session, question) };
     let prompt = engine.prompting.prompt(&user, &request).await?.prompt;
+    let most = max_tokens.unwrap_or(context.config.prompts.max_tokens);
+    if prompt.tokens > most {
+        note(format_args!(
+            "the prompt has {} tokens, more than {most}: the request is never cut, and the budget counts without it",
+            prompt.tokens
+        ));
+    }
     if json {
         output.json(&PromptResponse::from(&prompt))?;
         return Ok(());

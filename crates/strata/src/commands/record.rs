@@ -144,7 +144,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     if learn {
         let mut report = Report::default();
-        drain(&recorder.engine, context.config.learning.workers(), &mut report).await?;
+        drain(&recorder.engine, Some(&recorder.user), context.config.learning.workers(), &mut report).await?;
         report.print(JsonArgs { json }, output)?;
     }
     Ok(())

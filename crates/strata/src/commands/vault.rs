@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use strata::SystemClock;
 use strata::config::{StoreUrl, VaultFolder};
 use strata_core::Store;
-use strata_core::store::CheckDepth;
+use strata_core::store::{MemoryQuery, MemorySelect, Page, TurnQuery};
 use strata_import::Transferred;
 use strata_vault::{Git, Progress, VaultStore};
 
@@ -142,12 +142,36 @@ async fn open(context: &Context, progress: Option<Progress>) -> Outcome<Arc<Vaul
     Ok(store)
 }
 
+/// What a vault holds now, without deleted turns and earlier wordings of memories.
+#[derive(Debug, Default)]
+struct Held {
+    sessions: u64,
+    turns: u64,
+    memories: u64,
+}
+
+impl Held {
+    async fn by(store: &VaultStore) -> Outcome<Self> {
+        let mut held = Self::default();
+        let all = Page::first(u32::MAX);
+        for user in store.users(all).await? {
+            let current =
+                MemoryQuery { page: all, ..MemoryQuery::new(MemorySelect::Current { as_of: None }) };
+            held.memories += store.memories(&user, &current).await?.len() as u64;
+            for session in store.sessions(&user, all).await? {
+                let hidden = TurnQuery::Hidden { session: session.id, after: None, limit: u32::MAX };
+                let hidden = store.turns(&user, &hidden).await?.len() as u64;
+                held.sessions += 1;
+                held.turns += session.turn_count.saturating_sub(hidden);
+            }
+        }
+        Ok(held)
+    }
+}
+
 async fn report(store: &VaultStore, output: &mut Output) -> Outcome {
-    let health = store.check(CheckDepth::Quick).await?;
-    output.line(format_args!(
-        "{} turns and {} memories in {} sessions",
-        health.turns, health.memories, health.sessions
-    ))?;
+    let Held { sessions, turns, memories } = Held::by(store).await?;
+    output.line(format_args!("sessions: {sessions}, turns: {turns}, current memories: {memories}"))?;
     let problems = store.problems().await?;
     for problem in &problems {
         output.line(format_args!("{problem}"))?;

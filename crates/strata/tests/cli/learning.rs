@@ -50,6 +50,19 @@ fn what_is_recorded_waits_until_somebody_learns_from_it() {
 }
 
 #[test]
+fn only_the_turns_of_the_named_user_are_learned() {
+    let machine = Machine::new();
+    for (user, said) in [("ada", "I live in Graz."), ("bea", "我住在长沙。")] {
+        machine.feed(&["record", "--user", user], said).ok();
+    }
+    let known = |user: &str| machine.run(&["memories", "list", "--user", user, "--json"]).ok();
+    machine.run(&["learn", "--user", "bea"]).ok();
+    assert!(known("bea").contains("长沙") && !known("ada").contains("Graz"), "{}", known("ada"));
+    machine.run(&["learn"]).ok();
+    assert!(known("ada").contains("Graz"));
+}
+
+#[test]
 fn recording_may_learn_at_once() {
     let (machine, model) = (Machine::new(), Model::start());
     let line = r#"{"role": "user", "content": "I like trams"}"#;

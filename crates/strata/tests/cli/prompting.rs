@@ -121,3 +121,17 @@ fn an_import_is_repeated_without_effect() {
     assert_eq!(state["diagnostic"]["device_ip"], "10.1.1.47");
     assert_eq!(std::fs::read(&source).unwrap(), bytes, "the source is only read");
 }
+
+#[test]
+fn a_prompt_over_its_budget_says_so() {
+    let machine = Machine::new();
+    machine.feed(&["record", "--session", "pump"], "The pump hums at night.").ok();
+    for (question, is_over) in
+        [("Why does the pump hum so loudly every single night?", true), ("Why?", false)]
+    {
+        let most = if is_over { "3" } else { "4000" };
+        let ran = machine.run(&["prompt", question, "--session", "pump", "--max-tokens", most, "--json"]);
+        assert_eq!(ran.stderr.contains("the request is never cut"), is_over, "{}", ran.stderr);
+        assert_eq!(ran.code, 0);
+    }
+}

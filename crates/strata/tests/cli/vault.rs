@@ -101,3 +101,49 @@ fn a_change_is_taken_back() {
     assert!(found.contains("stamps") && found.contains("clocks"), "{found}");
     assert!(machine.run(&["vault", "redo"]).failed(1).contains("nothing was taken back"));
 }
+
+#[test]
+fn sync_counts_what_the_files_hold_now() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");
+    machine.run(&["add", "Rosa keeps bees on the roof"]).ok();
+    machine.run(&["add", "阿华喜欢爬山"]).ok();
+    machine.feed(&["record"], "My kite is red.\nIts tail is long.").ok();
+    let notes = machine.home().join("notes/entries");
+    let holding = |words: &str| {
+        let is_meant = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains(words));
+        files(&notes, ".md").into_iter().find(is_meant).unwrap()
+    };
+    let bees = holding("bees");
+    fs::write(&bees, fs::read_to_string(&bees).unwrap().replace("bees", "pigeons")).unwrap();
+    fs::remove_file(holding("爬山")).unwrap();
+    let told = machine.run(&["vault", "sync"]).ok();
+    assert!(told.contains("sessions: 1, turns: 2, current memories: 1"), "{told}");
+}
+
+#[test]
+fn a_folder_of_other_files_is_read_as_no_vault_and_stays_as_it_is() {
+    let machine = Machine::new();
+    fs::create_dir(machine.home().join("plans")).unwrap();
+    machine.write("plans/garden.txt", "Plant beans.\n");
+    let store = ["--store", "vault:plans"];
+    for command in [
+        &["search", "beans"][..],
+        &["vault", "log"],
+        &["vault", "sync"],
+        &["doctor"],
+        &["memories", "list"],
+        &["learn"],
+    ] {
+        let ran = machine.run(&[command, &store].concat());
+        assert!(
+            ran.stdout.contains("is no vault") || ran.stderr.contains("is no vault"),
+            "{command:?}: {}",
+            ran.stderr
+        );
+        ran.failed(1);
+        assert_eq!(fs::read_dir(machine.home().join("plans")).unwrap().count(), 1, "{command:?}");
+    }
+    machine.run(&[&["add", "Beans need sun"][..], &store].concat()).ok();
+    assert!(machine.run(&[&["search", "what do beans need"][..], &store].concat()).ok().contains("sun"));
+}

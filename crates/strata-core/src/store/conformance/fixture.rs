@@ -301,7 +301,8 @@ pub async fn found_sorted(store: &dyn Store, user: &UserId, query: &TextQuery) -
 
 /// Leases a job at `now` until `until`.
 pub fn lease(now: i64, until: i64) -> LeaseRequest {
-    LeaseRequest { lease: LeaseId(fresh()), worker: "worker".to_owned(), now: at(now), until: at(until) }
+    let worker = "worker".to_owned();
+    LeaseRequest { lease: LeaseId(fresh()), worker, now: at(now), until: at(until), user: None }
 }
 
 /// Enqueues ann's jobs and returns their ids.

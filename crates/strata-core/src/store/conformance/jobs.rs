@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::fixture::*;
 use crate::error::ErrorKind;
-use crate::id::{JobId, LeaseId};
+use crate::id::{JobId, LeaseId, UserId};
 use crate::job::{Job, JobOutcome, JobStatus, Lease};
-use crate::store::{Change, ChangeSet, JobQuery, Store};
+use crate::store::{Change, ChangeSet, JobQuery, LeaseRequest, Store};
 
 async fn read(store: &dyn Store, id: JobId) -> Job {
     let query = JobQuery { id: Some(id), limit: 1, ..JobQuery::default() };
@@ -70,6 +70,17 @@ pub async fn leases_jobs_of_all_users(store: &dyn Store) {
         users.push(job.user);
     }
     assert_eq!(users, [ann(), bob(), ann()]);
+}
+
+/// A request that names a user takes only that user's jobs.
+pub async fn leases_jobs_of_one_user(store: &dyn Store) {
+    let bobs = Job { user: bob(), ..job(None, 20) };
+    enqueue(store, vec![job(None, 10), bobs, job(None, 5)]).await;
+    let of = |user: &str| LeaseRequest { user: Some(UserId::new(user).unwrap()), ..lease(40, 99) };
+    assert_eq!(store.lease_job(&of("nobody")).await.unwrap(), None);
+    assert_eq!(store.lease_job(&of(bob().as_str())).await.unwrap().unwrap().user, bob());
+    assert_eq!(store.lease_job(&of(bob().as_str())).await.unwrap(), None);
+    assert_eq!(take(store, 40, 99).await.unwrap().user, ann());
 }
 
 /// While a live lease holds a session, no other job of that session is leased; jobs of other sessions are.

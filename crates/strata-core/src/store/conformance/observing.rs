@@ -195,7 +195,13 @@ pub async fn refuses_calls_after_close(store: &dyn Store) {
     let (user, name) = (ann(), session("s"));
     let changes = ChangeSet::one(at(0), appending("s", vec![turn("two")]));
     let summaries = SummaryQuery { session: name.clone(), strategy: None, status: None, limit: 1 };
-    let lease = LeaseRequest { lease: LeaseId(fresh()), worker: "w".to_owned(), now: at(0), until: at(1) };
+    let lease = LeaseRequest {
+        lease: LeaseId(fresh()),
+        worker: "w".to_owned(),
+        now: at(0),
+        until: at(1),
+        user: None,
+    };
     let memories = MemoryQuery::new(MemorySelect::All);
     for (call, kind) in [
         ("apply", kind(store.apply(&user, changes).await)),

@@ -17,6 +17,7 @@ async fn hold(world: &World, secs: i64) -> Option<Job> {
         worker: "dies".to_owned(),
         now,
         until: now + jiff::SignedDuration::from_secs(secs),
+        user: None,
     };
     world.store.lease_job(&request).await.unwrap()
 }

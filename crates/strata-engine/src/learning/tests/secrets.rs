@@ -1,7 +1,11 @@
 //! Statements that hold a secret: the turn stays as it was said, and nothing is learned from it.
 
+use std::collections::HashSet;
+
 use super::fixture::*;
 use crate::learn::LearnSecrets;
+use strata_core::store::{Store, SummaryQuery};
+use strata_core::turn::{NewMessage, Role};
 
 /// Messages whose secret must not become a memory, in both languages.
 const SAID: [&str; 4] = [
@@ -61,4 +65,42 @@ async fn the_explanation_says_why() {
         assert!(sentence.statement.is_none(), "{explained:?}");
         assert!(sentence.put_aside.is_some_and(|reason| reason.contains("learn.secrets")), "{explained:?}");
     }
+}
+
+/// A session whose every kind of derived text could repeat a secret.
+async fn telling_secrets(world: &World) {
+    let told = [
+        "The root cause is the router. Its admin password is Lake-4471x, and the guest one is open.",
+        "TODO: write PIN: 9034 on the back of the meter",
+        "- [ ] 把门禁密码：山高月小水落 抄给阿姨",
+        "I decided to keep the passphrase: marble otter violin dusk",
+        "根因是路由器，密码是 qinghai2031，记得换。",
+    ];
+    for round in 0..60 {
+        let filler = "The lantern by the mill was lit again. ".repeat(12);
+        let text = format!("{} It was round {round}. {filler}", told[round % told.len()]);
+        let reply = format!("Noted: {}", told[(round + 1) % told.len()]);
+        let said = vec![NewMessage::new(Role::User, text), NewMessage::new(Role::Assistant, reply)];
+        world.engine.recording.record(&world.user, &session("s"), said, None).await.unwrap();
+        world.clock.forward(60);
+        world.engine.learning.learn_all().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn no_text_that_is_derived_from_turns_repeats_a_secret() {
+    let world = world_with(|settings| settings.learn.summaries.enable_summarization = true);
+    telling_secrets(&world).await;
+    let stored = world.store.session(&world.user, &session("s")).await.unwrap().unwrap();
+    let query = SummaryQuery { session: session("s"), strategy: None, status: None, limit: 100 };
+    let summaries = world.store.summaries(&world.user, &query).await.unwrap();
+    let strategies: HashSet<_> = summaries.iter().map(|summary| summary.strategy.as_str()).collect();
+    assert!(strategies.len() == 3, "{strategies:?}");
+    let derived = format!("{:?}\n{summaries:#?}", stored.state);
+    for secret in ["Lake-4471x", "9034", "山高月小", "marble otter", "qinghai2031"] {
+        assert!(!derived.contains(secret), "{secret} in {derived}");
+    }
+    assert!(derived.contains("the back of the meter"), "{derived}");
+    let found = world.ask("What is the admin password of the router?").await;
+    assert!(found.iter().any(|text| text.contains("Lake-4471x")), "{found:?}");
 }

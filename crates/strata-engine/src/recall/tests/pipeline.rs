@@ -483,8 +483,34 @@ async fn a_statement_of_a_clock_ahead_counts_as_older_than_what_was_said_after_i
     let world = World::new();
     world.say_on("2024-02-01", "a", "The lamp is new").await;
     // The clock was a year ahead when this was said.
+    world.clock.set("2025-05-01");
     let wrong = world.say_on("2025-05-01", "b", "My rent is 900 dollars").await;
+    world.clock.set("2024-06-01");
     let right = world.say_on("2024-05-10", "c", "My rent is 950 dollars").await;
     let recalled = world.recall(&by_relevance("How much is my rent?")).await;
     assert_eq!(ids(&recalled)[..2], [ItemId::Turn(right), ItemId::Turn(wrong)]);
+}
+
+#[tokio::test]
+async fn a_memory_and_its_turn_are_served_once() {
+    let world = World::new();
+    let remember = async |content: &str| {
+        world.engine.memories.add(&world.user, vec![crate::NewMemory::new(content)]).await.unwrap();
+    };
+    let ask = async |question: &str, limit: u32| {
+        let request = RecallRequest { limit: Some(limit), ..RecallRequest::new(question) };
+        contents(&world.recall(&request).await)
+    };
+    world.say("s", "the lamp is a present").await;
+    remember("a present: the lamp").await;
+    assert_eq!(ask("lamp present", 5).await.len(), 2, "there is room for both");
+    world.say("u", "the lamp by the sea").await;
+    let two = ask("lamp present", 2).await;
+    assert!(two.contains(&"the lamp by the sea".to_owned()), "{two:?}");
+    // A turn that says more stays beside a memory that ranks higher, and stands for two memories.
+    let turn = "the old friend has tea in the house by the sea";
+    world.say("t", turn).await;
+    remember("old friend").await;
+    remember("tea in the house").await;
+    assert_eq!(ask("old friend tea house", 2).await, [turn]);
 }

@@ -126,7 +126,12 @@ fn is_scope(word: &Word<'_>) -> bool {
 }
 
 fn text(words: &[Word<'_>]) -> String {
-    let text = words.iter().map(|word| word.raw).collect::<Vec<_>>().join(" ");
+    const TRAILING: &str =
+        "and but so thankfully luckily fortunately unfortunately sadly then also now however currently";
+    let last = words.iter().rposition(|word| !is_in(TRAILING, &word.lower));
+    // «…, but thankfully» belongs to the clause after it.
+    let end = last.filter(|last| words[*last].ends_with(&[',', ';'])).map_or(words.len(), |last| last + 1);
+    let text = words[..end].iter().map(|word| word.raw).collect::<Vec<_>>().join(" ");
     text.trim_end_matches([',', ';', '-', '–', '—', ' ']).to_owned()
 }
 

@@ -48,3 +48,32 @@ pub(super) fn is_auxiliary(word: &str) -> bool {
 pub(super) fn is_past(word: &str) -> bool {
     is_in(PAST, word) || word.len() > 3 && word.ends_with("ed") && !is_in(NO_PAST, word)
 }
+
+/// Whether a word is a verb in a form that can make a sentence.
+pub(in crate::statements) fn is_verb(word: &str) -> bool {
+    let is_contracted = word.split_once('\'').is_some_and(|(stem, ending)| {
+        matches!(ending, "m" | "re" | "ve" | "ll" | "d")
+            || ending == "s" && is_in("he she it that there here what who let", stem)
+    });
+    is_contracted
+        || is_in("im ive dont cant gotta gonna wanna let be", word)
+        || [is_auxiliary, is_base, is_third, is_past].iter().any(|is| is(word))
+}
+
+/// Determiners, and words that stand for them.
+const DETERMINER: &str = "a an the my our your some any every each all both two three four five six seven eight nine ten several many few another no \
+    other most own";
+/// Words in «-s» that name nothing.
+const NO_PLURAL: &str = "this is was has does its his yes always sometimes perhaps besides across plus thus as us towards afterwards nowadays";
+
+/// Whether the word at a place begins to name something: a determiner, a number, or a noun in the plural.
+pub(in crate::statements) fn names_something(words: &[String], place: usize) -> bool {
+    let word = words[place].as_str();
+    let is_plural = word.len() > 3
+        && word.ends_with('s')
+        && !word.ends_with("ss")
+        && !word.contains('\'')
+        && !is_in(NO_PLURAL, word)
+        && !is_third(word);
+    is_in(DETERMINER, word) || is_plural || word.starts_with(|c: char| c.is_ascii_digit())
+}

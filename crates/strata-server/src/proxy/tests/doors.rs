@@ -243,7 +243,13 @@ async fn a_request_in_which_nobody_says_anything_leaves_no_trace() {
         ("/v1/chat/completions", json!({"model": "m", "messages": [{"role": "system", "content": "write"}]})),
         ("/v1/responses", json!({"model": "m", "instructions": "write", "input": []})),
         ("/v1/responses", json!({"prompt": {"id": "pmpt_1"}})),
+        ("/v1/chat/completions", json!({"model": "m", "messages": [{"role": "user", "content": 5}]})),
         ("/v1/messages", json!({"model": "m", "max_tokens": 5, "messages": []})),
+        (
+            "/v1/messages",
+            json!({"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": 5}]}),
+        ),
+        ("/api/chat", json!({"model": "m", "messages": [{"role": "user", "content": {"text": "hi"}}]})),
         ("/api/chat", json!({"model": "m", "keep_alive": 0})),
         ("/api/generate", json!({"model": "m"})),
         ("/api/generate", json!({"model": "m", "prompt": "def area(", "suffix": "return", "stream": false})),

@@ -190,6 +190,21 @@ async fn without_an_upstream_it_is_said_so() {
 }
 
 #[tokio::test]
+async fn an_unreachable_proxy_is_not_blamed_on_the_upstream() {
+    for upstream in ["http://models.example/v1", "https://models.example/v1"] {
+        let chatting = Chatting::with(|proxy| {
+            proxy.upstream = Some(upstream.parse::<UpstreamUrl>().unwrap());
+            proxy.upstream_transport.proxy = Some("http://ann:pass-77@127.0.0.1:1".parse().unwrap());
+        })
+        .await;
+        let answer = chatting.chat(json!([user("one")])).await;
+        assert_eq!(answer.status, 502);
+        let told = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(told.contains("`upstream_proxy` is right") && !told.contains("pass-77"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn an_error_of_the_upstreams_is_passed_on_and_recorded() {
     let chatting = Chatting::start().await;
     let body =

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::store::LeaseRequest;
-use strata_core::{Error, JobId, LeaseId, SessionId};
+use strata_core::{Error, JobId, LeaseId, SessionId, UserId};
 
 use super::super::error::{Fault, Outcome};
 use super::super::row::{self, json, micros};
@@ -159,10 +159,13 @@ pub(crate) fn due_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Opti
            AND NOT EXISTS (SELECT 1 FROM jobs o
                            WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
                              AND o.lease_until > ?1 AND o.lease_until <= ?3 AND o.updated_at <= ?2)
+           AND (?4 IS NULL OR j.user_id = (SELECT id FROM users WHERE name = ?4))
          ORDER BY j.run_at, j.created_at, j.id LIMIT 1",
     )?;
-    let times = [micros(request.now), micros(request.latest()), micros(request.latest_end())];
-    Ok(select.query_row(times, |row| row.get(0)).optional()?)
+    let (now, latest, latest_end) =
+        (micros(request.now), micros(request.latest()), micros(request.latest_end()));
+    let user = request.user.as_ref().map(UserId::as_str);
+    Ok(select.query_row(params![now, latest, latest_end, user], |row| row.get(0)).optional()?)
 }
 
 /// Leases the job that [`due_job`] finds.

@@ -1,0 +1,220 @@
+//! Set phrases that say how a problem stands, whatever it is.
+//!
+//! Only phrases that mean the same in every domain are listed here. Those that people also use about a single step («fixed»
+//! of one part, 修好了) count beside what is known about the case: [`super::fold`] asks whether anything was done at all.
+
+use super::cues::{SUPPOSED, folded};
+
+/// Says that a problem is over, whatever else the sentence seems to be.
+const CLOSED: [&str; 57] = [
+    "back to normal",
+    "back in business",
+    "up and running",
+    "problem solved",
+    "problem is gone",
+    "problem's gone",
+    "issue is gone",
+    "all sorted",
+    "all good now",
+    "all fixed",
+    "that's fixed",
+    "it's fixed",
+    "is fixed now",
+    "works now",
+    "works again",
+    "works fine",
+    "working now",
+    "working again",
+    "runs again",
+    "running again",
+    "as good as new",
+    "done and dusted",
+    "out of the woods",
+    "consider this closed",
+    "consider it closed",
+    "consider that closed",
+    "consider this solved",
+    "consider it solved",
+    "call it solved",
+    "call it fixed",
+    "call that fixed",
+    "call that solved",
+    "can close this",
+    "can close the case",
+    "搞定",
+    "弄好了",
+    "修好了",
+    "治好了",
+    "全好了",
+    "都好了",
+    "终于好了",
+    "彻底好了",
+    "好利索",
+    "问题没了",
+    "毛病没了",
+    "没问题了",
+    "没毛病了",
+    "问题解决",
+    "解决了",
+    "结案",
+    "算过去了",
+    "告一段落",
+    "恢复正常",
+    "恢复了",
+    "恢复使用",
+    "恢复如初",
+    "一切正常",
+];
+
+/// Says that a problem is over, unless the sentence is something else.
+const OVER: [&str; 12] = [
+    "not a single",
+    "ever since",
+    "without an alarm",
+    "without a hitch",
+    "has been fine",
+    "no trouble since",
+    "没有再",
+    "没再",
+    "再没",
+    "再也没",
+    "终于",
+    "一分不差",
+];
+
+/// Says that it is not, or not yet.
+const NOT_OVER: [&str; 27] = [
+    "still",
+    "not yet",
+    "n't",
+    "unless",
+    "until",
+    "once ",
+    "as soon as",
+    "should",
+    "will be",
+    "'ll",
+    "hope",
+    "还没",
+    "还是",
+    "还不",
+    "没有解决",
+    "没解决",
+    "没修好",
+    "没搞定",
+    "没弄好",
+    "未",
+    "才能",
+    "就能",
+    "等",
+    "希望",
+    "应该能",
+    "争取",
+    "一定要",
+];
+
+/// Says that what was done has not helped.
+const FAILED: [&str; 19] = [
+    "not over",
+    "no further",
+    "no better",
+    "no luck",
+    "no use",
+    "made no difference",
+    "makes no difference",
+    "didn't help",
+    "did not help",
+    "hasn't helped",
+    "spoke too soon",
+    "back to square one",
+    "没完",
+    "没用",
+    "不管用",
+    "不顶用",
+    "没见好",
+    "不见好",
+    "没有好转",
+];
+
+/// Says that something goes on as before, in a sentence of no clear role or about something that was done.
+const GOES_ON: [&str; 9] = ["still", "as before", "还是", "照样", "依旧", "依然", "仍", "還是", "照樣"];
+
+/// How a sentence says that a problem is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// In so many words.
+    Announced,
+    /// If the sentence is nothing else.
+    Likely,
+}
+
+/// Whether a sentence says that a problem is over.
+pub(super) fn announced_end(text: &str) -> Option<End> {
+    let text = folded(text);
+    if has(&text, &NOT_OVER) || has(&text, &SUPPOSED) {
+        return None;
+    }
+    if has(&text, &CLOSED) {
+        return Some(End::Announced);
+    }
+    has(&text, &OVER).then_some(End::Likely)
+}
+
+/// Whether a sentence says that what was done has not helped.
+pub(super) fn announces_failure(text: &str) -> bool {
+    has(&folded(text), &FAILED)
+}
+
+/// Whether a sentence says that something goes on as before.
+pub(super) fn goes_on(text: &str) -> bool {
+    has(&folded(text), &GOES_ON)
+}
+
+fn has(text: &str, phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| text.contains(phrase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_announced_or_likely() {
+        let check = |text: &str, expected: Option<End>| assert_eq!(announced_end(text), expected, "{text}");
+        for text in [
+            "The pump works now, thank you.",
+            "So the choir is back to normal.",
+            "I'd consider this closed.",
+            "三天没出过事，可以结案了。",
+            "换了新垫圈，搞定了。",
+            "水压恢复正常。",
+        ] {
+            check(text, Some(End::Announced));
+        }
+        for text in ["Not a single drip ever since.", "两个月没有再犯。", "装完以后再没响过。"]
+        {
+            check(text, Some(End::Likely));
+        }
+        for text in [
+            "It has not run again yet, it still drips ever since.",
+            "Once it works again we'll see.",
+            "I hope it's fixed by Monday.",
+            "问题还没解决。",
+            "等修好了再说。",
+            "可能搞定了。",
+            "The pump is new.",
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn failures_are_announced() {
+        for text in ["So it's not over.", "The new belt made no difference.", "换了也没用。", "这事还没完。"]
+        {
+            assert!(announces_failure(text), "{text}");
+        }
+        assert!(!announces_failure("The belt is new.") && !announces_failure("皮带是新的。"));
+        assert!(goes_on("换了皮带，照样响。") && !goes_on("皮带换好了。"));
+    }
+}
