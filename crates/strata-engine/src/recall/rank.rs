@@ -106,6 +106,8 @@ pub(crate) struct ScoreParts {
     pub(crate) encoder: Option<f32>,
     /// Whether the encoder compared other items, so that a score without its cosine must be mapped to its scale.
     pub(crate) unread: bool,
+    /// Whether it is written in another script than the question.
+    pub(crate) across: bool,
     /// The weight of terms and words beside the encoder.
     pub(crate) lexical_weight: f32,
     /// The share of an encoded score that an item loses by its length.
@@ -199,8 +201,7 @@ fn rank_each(inputs: &RankingInputs<'_>, whole: &Lexical, limit: usize) -> Ranki
 fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Ranking {
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
-    let unread = encoder.is_used();
-    let weights = lexical_weights(question);
+    let (unread, weights) = (encoder.is_used(), lexical_weights(question));
     let identified = identified(index, question);
     let bonus = |doc: Doc| identified.get(&doc).copied().unwrap_or(0.0);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
@@ -209,6 +210,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         words: lexical.words[doc as usize],
         encoder,
         unread,
+        across: question.latin != index.documents[doc as usize].latin,
         lexical_weight: weights[usize::from(!index.documents[doc as usize].latin)],
         length_loss: length_loss(index.documents[doc as usize].word_count),
         timely: is_timely(inputs, doc),
