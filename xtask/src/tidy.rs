@@ -11,6 +11,7 @@ mod file_length;
 mod function_length;
 mod links;
 mod machine_paths;
+mod map_paths;
 mod module_names;
 mod opening;
 mod pages;
@@ -65,6 +66,7 @@ const RULES: &[Rule] = &[
     ("path of one machine", |tree| machine_paths::check(&tree.files)),
     ("documentation", |tree| pages::check(&tree.files)),
     ("dead link", |tree| links::check(&tree.files)),
+    ("path of the map", |tree| map_paths::check(&tree.files)),
 ];
 
 /// Runs every rule and prints what all of them found.

@@ -84,10 +84,10 @@ fn closing(rest: &str) -> usize {
 
 /// Whether a text ends with an abbreviation or the number of a list item.
 fn is_abbreviation(text: &str) -> bool {
-    let start = text.rfind(char::is_whitespace).map_or(0, |space| space + 1);
-    let word = text.get(start..).unwrap_or_default();
-    let at_line_start =
-        text[..start].trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|c| c == '\n');
+    let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    // A space may have several bytes, as the full-width one has.
+    let before = &text[..text.len() - word.len()];
+    let at_line_start = before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|c| c == '\n');
     let is_number = !word.is_empty() && word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit());
     (at_line_start && is_number)
         || ABBREVIATIONS
@@ -133,6 +133,8 @@ mod tests {
         check("Power at 45.3 % now. Fine.", "Power at 45.3 % now.");
         check("See e.g. the fan. Then go.", "See e.g. the fan.");
         check("1. Look at the fan. 2. Go.", "1. Look at the fan.");
+        check("风扇　e.g. 这个。走", "风扇　e.g. 这个。");
+        check("The\u{2003}fan. Go.", "The\u{2003}fan.");
         check("He said \"stop.\" Then left.", "He said \"stop.\"");
         check("温度正常。风扇停了。", "温度正常。");
         check("真的吗？！是的。", "真的吗？！");

@@ -168,7 +168,7 @@ impl<'a> Writing<'a> {
         changes: &ChangeSet,
         texts: &Texts,
     ) -> Outcome<(Self, Commit)> {
-        let raise = count(changes.changes.iter().map(change::items_changed).sum::<usize>() as u64)?;
+        let raise = count(changes.changes.iter().map(Change::items_changed).sum::<usize>() as u64)?;
         let sql = format!(
             "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
              VALUES ($1, $2, 1, $3, $4)

@@ -12,7 +12,7 @@ use crate::memory::{Memory, MemoryNotes};
 use crate::metric::{Feedback, RequestMetric};
 use crate::session::Session;
 use crate::state::State;
-use crate::summary::Summary;
+use crate::summary::{Summary, SummaryStatus};
 use crate::turn::{Hidden, Metadata, NewTurn};
 use crate::vector::ItemVector;
 
@@ -268,6 +268,43 @@ pub enum Change {
     },
     /// Destroys data.
     Forget(Forget),
+}
+
+impl Change {
+    /// How many of the items that recall sees this change changes: a database store raises the user's revision by as
+    /// much. It is 0 for [`Forget`]: a store raises the revision for that only if anything was destroyed.
+    pub fn items_changed(&self) -> usize {
+        match self {
+            // A summary that was completed before may be replaced by one that failed.
+            Self::PutSummary(summary) => usize::from(summary.status != SummaryStatus::Processing),
+            Self::AppendTurns { turns, .. } => turns.len().max(1),
+            Self::HideTurns { ids, .. } => ids.len().max(1),
+            Self::ReviseMemory { .. } => 2,
+            Self::AddMemory(_)
+            | Self::CloseMemory { .. }
+            | Self::NoteMemory { .. }
+            | Self::ConfirmMemory { .. }
+            | Self::HideMemory { .. } => 1,
+            Self::PutState { .. }
+            | Self::EnqueueOnce(_)
+            | Self::PruneJobs { .. }
+            | Self::PutVectors(_)
+            | Self::PutSegment { .. }
+            | Self::MergeSegments { .. }
+            | Self::DropSegments { .. }
+            | Self::SetProgress { .. }
+            | Self::EnqueueJob(_)
+            | Self::FinishJob { .. }
+            | Self::RetryJob { .. }
+            | Self::AddRequest(_)
+            | Self::AddFeedback { .. }
+            | Self::PruneRequests { .. }
+            | Self::PruneIdempotency { .. }
+            | Self::AddKey(_)
+            | Self::RevokeKey { .. }
+            | Self::Forget(_) => 0,
+        }
+    }
 }
 
 /// Data derived from a range of a user's revisions, as bytes that only its maker can read. Destroying anything of the user

@@ -1,46 +1,10 @@
 //! Which method applies which change.
 
 use strata_core::store::Change;
-use strata_core::summary::SummaryStatus;
 
 use super::Writing;
 use crate::error::Outcome;
 use crate::terms::Terms;
-
-/// How many of the items that recall sees a change changes. [`Forget`](strata_core::store::Forget) raises the revision
-/// itself if it destroyed anything.
-pub(super) fn items_changed(change: &Change) -> usize {
-    match change {
-        // A summary that was completed before may be replaced by one that failed.
-        Change::PutSummary(summary) => usize::from(summary.status != SummaryStatus::Processing),
-        Change::AppendTurns { turns, .. } => turns.len().max(1),
-        Change::HideTurns { ids, .. } => ids.len().max(1),
-        Change::ReviseMemory { .. } => 2,
-        Change::AddMemory(_)
-        | Change::CloseMemory { .. }
-        | Change::NoteMemory { .. }
-        | Change::ConfirmMemory { .. }
-        | Change::HideMemory { .. } => 1,
-        Change::PutState { .. }
-        | Change::EnqueueOnce(_)
-        | Change::PruneJobs { .. }
-        | Change::PutVectors(_)
-        | Change::PutSegment { .. }
-        | Change::MergeSegments { .. }
-        | Change::DropSegments { .. }
-        | Change::SetProgress { .. }
-        | Change::EnqueueJob(_)
-        | Change::FinishJob { .. }
-        | Change::RetryJob { .. }
-        | Change::AddRequest(_)
-        | Change::AddFeedback { .. }
-        | Change::PruneRequests { .. }
-        | Change::PruneIdempotency { .. }
-        | Change::AddKey(_)
-        | Change::RevokeKey { .. }
-        | Change::Forget(_) => 0,
-    }
-}
 
 impl Writing<'_> {
     /// Applies one change; `terms` are those of its texts.

@@ -28,14 +28,21 @@ const STEPS: usize = 30;
 const TIMELINE: f64 = 600.0;
 
 pub(super) fn routes() -> Vec<Route> {
-    let form = |path: &str, handler| Route::undocumented(path, handler).inspects();
     vec![
         Route::undocumented("/inspect/memories/{id}", get(show)).inspects(),
-        form("/inspect/memories/{id}/edit", post(edit)),
-        form("/inspect/memories/{id}/delete", post(delete)),
-        form("/inspect/memories/{id}/restore", post(restore)),
-        form("/inspect/memories/{id}/forget", post(forget)),
+        form("/inspect/memories/{id}/edit", FormAction::Edit),
+        form("/inspect/memories/{id}/delete", FormAction::Delete),
+        form("/inspect/memories/{id}/restore", FormAction::Restore),
+        form("/inspect/memories/{id}/forget", FormAction::Forget),
     ]
+}
+
+/// The route of one form of the page.
+fn form(path: &str, action: FormAction) -> Route {
+    let handler = move |State(app): State<App>, visitor: Visitor, PathName(id): PathName, form: Form| async move {
+        action.run(&app, visitor, &id, &form).await
+    };
+    Route::undocumented(path, post(handler)).inspects()
 }
 
 /// A statement on the timeline.
@@ -249,56 +256,42 @@ fn shortened(text: Clipped) -> String {
     if text.more > 0 { format!("{}…", text.text.trim_end()) } else { text.text }
 }
 
-async fn edit(
-    State(app): State<App>,
-    visitor: Visitor,
-    PathName(id): PathName,
-    form: Form,
-) -> Result<Response, ApiError> {
-    let Visitor { user, frame, .. } = visitor;
-    let id: MemoryId = id.parse()?;
-    let edit = MemoryEdit { content: form.field("content").trim().to_owned(), metadata: None };
-    app.engine().memories.revise(&user, id, edit).await?;
-    Ok(frame.go(&format!("/inspect/memories/{id}"), "edited"))
+/// What a form of the page does with the memory.
+#[derive(Clone, Copy)]
+enum FormAction {
+    Edit,
+    Delete,
+    Restore,
+    Forget,
 }
 
-async fn delete(
-    State(app): State<App>,
-    visitor: Visitor,
-    PathName(id): PathName,
-    _form: Form,
-) -> Result<Response, ApiError> {
-    let Visitor { user, frame, .. } = visitor;
-    let id: MemoryId = id.parse()?;
-    app.engine().memories.delete(&user, id).await?;
-    Ok(frame.go(&format!("/inspect/memories/{id}"), "deleted"))
-}
-
-async fn restore(
-    State(app): State<App>,
-    visitor: Visitor,
-    PathName(id): PathName,
-    _form: Form,
-) -> Result<Response, ApiError> {
-    let Visitor { user, frame, .. } = visitor;
-    let id: MemoryId = id.parse()?;
-    app.engine().memories.restore(&user, id).await?;
-    Ok(frame.go(&format!("/inspect/memories/{id}"), "restored"))
-}
-
-async fn forget(
-    State(app): State<App>,
-    visitor: Visitor,
-    PathName(id): PathName,
-    form: Form,
-) -> Result<Response, ApiError> {
-    let Visitor { user, frame, .. } = visitor;
-    let id: MemoryId = id.parse()?;
-    if form.field("sure") != "yes" {
-        return Err(ApiError::invalid(
-            "nothing was destroyed; tick the box to confirm that it is to be destroyed",
-        ));
+impl FormAction {
+    async fn run(self, app: &App, visitor: Visitor, id: &str, form: &Form) -> Result<Response, ApiError> {
+        let Visitor { user, frame, .. } = visitor;
+        let id: MemoryId = id.parse()?;
+        let memories = &app.engine().memories;
+        let page = format!("/inspect/memories/{id}");
+        match self {
+            Self::Edit => {
+                let edit = MemoryEdit { content: form.field("content").trim().to_owned(), metadata: None };
+                memories.revise(&user, id, edit).await?;
+                Ok(frame.go(&page, "edited"))
+            }
+            Self::Delete => {
+                memories.delete(&user, id).await?;
+                Ok(frame.go(&page, "deleted"))
+            }
+            Self::Restore => {
+                memories.restore(&user, id).await?;
+                Ok(frame.go(&page, "restored"))
+            }
+            Self::Forget if form.field("sure") != "yes" => Err(ApiError::invalid(
+                "nothing was destroyed; tick the box to confirm that it is to be destroyed",
+            )),
+            Self::Forget => {
+                memories.forget(&user, id).await?;
+                Ok(frame.go("/inspect/memories", "forgotten"))
+            }
+        }
     }
-    app.engine().memories.forget(&user, id).await?;
-    Ok(frame.go("/inspect/memories", "forgotten"))
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::metric::{Feedback, RequestMetric};
 use strata_core::state::State;
 use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Idempotency, MetricQuery};
-use strata_core::summary::{Summary, SummaryStatus};
+use strata_core::summary::Summary;
 use strata_core::turn::{Hidden, NewTurn};
 use strata_core::vector::ItemVector;
 use strata_core::{Error, ItemId, RequestId, SessionId, UserId};
@@ -31,7 +31,7 @@ pub(crate) fn apply(conn: &Connection, user: &UserId, changes: ChangeSet) -> Out
     {
         return Ok(answer);
     }
-    let mut writing = Writing::begin(conn, user, at, changes.iter().map(items_changed).sum())?;
+    let mut writing = Writing::begin(conn, user, at, changes.iter().map(Change::items_changed).sum())?;
     expect.iter().try_for_each(|expectation| writing.expect(expectation))?;
     for change in changes {
         writing.apply(change)?;
@@ -62,41 +62,6 @@ fn earlier_answer(conn: &Connection, user: &UserId, idempotency: &Idempotency) -
             .with_source(error)
     })?;
     Ok(Some(Applied { replayed: true, ..answer }))
-}
-
-/// How many of the items that recall sees a change changes. [`Forget`](strata_core::store::Forget) raises the revision
-/// itself if it destroyed anything.
-fn items_changed(change: &Change) -> usize {
-    match change {
-        // A summary that was completed before may be replaced by one that failed.
-        Change::PutSummary(summary) => usize::from(summary.status != SummaryStatus::Processing),
-        Change::AppendTurns { turns, .. } => turns.len().max(1),
-        Change::HideTurns { ids, .. } => ids.len().max(1),
-        Change::ReviseMemory { .. } => 2,
-        Change::AddMemory(_)
-        | Change::CloseMemory { .. }
-        | Change::NoteMemory { .. }
-        | Change::ConfirmMemory { .. }
-        | Change::HideMemory { .. } => 1,
-        Change::PutState { .. }
-        | Change::EnqueueOnce(_)
-        | Change::PruneJobs { .. }
-        | Change::PutVectors(_)
-        | Change::PutSegment { .. }
-        | Change::MergeSegments { .. }
-        | Change::DropSegments { .. }
-        | Change::SetProgress { .. }
-        | Change::EnqueueJob(_)
-        | Change::FinishJob { .. }
-        | Change::RetryJob { .. }
-        | Change::AddRequest(_)
-        | Change::AddFeedback { .. }
-        | Change::PruneRequests { .. }
-        | Change::PruneIdempotency { .. }
-        | Change::AddKey(_)
-        | Change::RevokeKey { .. }
-        | Change::Forget(_) => 0,
-    }
 }
 
 /// One change set being applied.

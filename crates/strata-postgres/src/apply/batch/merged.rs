@@ -8,7 +8,6 @@ use strata_core::{Error, Result, SessionId};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use super::super::change::items_changed;
 use super::super::commit::{COLUMNS, Commit, Evidence};
 use super::super::turns::{PlacedTurn, insert_turns};
 use super::super::{Done, replayed};
@@ -124,7 +123,7 @@ struct Raise {
 }
 
 fn revisions(changes: &ChangeSet) -> Outcome<i64> {
-    count(changes.changes.iter().map(items_changed).sum::<usize>() as u64)
+    count(changes.changes.iter().map(Change::items_changed).sum::<usize>() as u64)
 }
 
 /// Raises the counters of all users and locks their rows, in the order of their names: two batches cannot wait for each other.
