@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 const MAX_FRONT_BYTES: usize = 16 << 20;
 
 /// The most YAML nodes of a front matter, and its greatest depth. Strata's own has a few dozen nodes in two levels.
-const MAX_NODES: usize = 20_000;
+const MAX_NODES: usize = 2_000;
 const MAX_DEPTH: usize = 32;
 
 /// The key that marks a body to be read byte for byte. Without it, empty lines around the text do not count and line ends
@@ -126,8 +126,7 @@ impl Document {
         }
         // The front matter is in a style that has no line for each key, such as `{id: …}`: it is written anew.
         let foreign = self.fields.iter().filter(|(key, _)| !fields.iter().any(|(name, _)| name == key));
-        let foreign: String = foreign.map(|(key, value)| format!("{}: {value}\n", text(key))).collect();
-        lines(&all) + &foreign
+        lines(&all) + &foreign.map(|(key, value)| entry(key, value) + "\n").collect::<String>()
     }
 }
 
@@ -214,6 +213,31 @@ fn key_of(line: &str) -> Option<&str> {
     (is_name && ends && !key.starts_with('-')).then_some(key)
 }
 
+/// The longest key that YAML takes without a mark before it is 1,024 characters.
+const MAX_PLAIN_KEY: usize = 1_000;
+
+/// A key of a person with its value, as YAML on one line or, if the key is very long, on two.
+fn entry(key: &str, value: &Value) -> String {
+    let key = text(key);
+    if key.chars().count() > MAX_PLAIN_KEY {
+        return format!("? {key}\n: {}", flow(value));
+    }
+    format!("{key}: {}", flow(value))
+}
+
+/// A value of a person in YAML's flow style.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(value) => text(value),
+        Value::Array(values) => format!("[{}]", values.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(key, value)| entry(key, value)).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
 /// Words that YAML's older versions read as something else than text.
 const RESERVED: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
 
@@ -280,6 +304,20 @@ mod tests {
             parse("---\n{id: a, mine: [1, 2]}\n---\nx\n").with(&[("id", Some("b".to_owned()))], "x");
         let read = parse(&patched);
         assert_eq!(Value::Object(read.fields), json!({"id": "b", "mine": [1, 2]}), "{patched}");
+    }
+
+    #[test]
+    fn a_very_long_key_of_a_person_survives() {
+        let long = "\\".repeat(700);
+        for file in
+            [format!("---\n {long}: mine\n---\nx\n"), format!("---\n{{a: [{{{long}: mine}}]}}\n---\nx\n")]
+        {
+            let document = parse(&file);
+            let read = parse(&document.with(&[("id", Some("b".to_owned()))], "x"));
+            let mut wanted = document.fields.clone();
+            wanted.insert("id".to_owned(), json!("b"));
+            assert_eq!(Value::Object(read.fields), Value::Object(wanted));
+        }
     }
 
     #[test]

@@ -5,74 +5,14 @@
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use strata_core::store::{
-    Change, ChangeSet, CheckDepth, Forget, ItemKinds, MemoryQuery, MemorySelect, TextMatch, TextQuery,
-};
+use strata_core::store::{Change, ChangeSet, Forget};
 use strata_core::turn::HiddenReason;
-use strata_core::{Memory, MemoryKind, Store, UserId};
+use strata_core::{MemoryKind, Store, UserId};
 use strata_vault::VaultStore;
-use support::{content, open, options};
+use support::{all, content, current, files, found, open, options, problems, vault, write};
 use tempfile::TempDir;
-
-fn write(root: &Path, path: &str, text: &str) -> PathBuf {
-    let path = root.join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, text).unwrap();
-    path
-}
-
-async fn all(store: &VaultStore) -> Vec<Memory> {
-    let mut all = store.memories(&UserId::default(), &MemoryQuery::new(MemorySelect::All)).await.unwrap();
-    all.sort_by(|a, b| a.content.cmp(&b.content));
-    all
-}
-
-async fn current(store: &VaultStore) -> Vec<String> {
-    all(store).await.into_iter().filter(Memory::is_current).map(|memory| memory.content).collect()
-}
-
-async fn found(store: &VaultStore, words: &str) -> Vec<String> {
-    let query = TextQuery {
-        text: words.to_owned(),
-        matching: TextMatch::Words,
-        session: None,
-        kinds: ItemKinds::ALL,
-        as_of: None,
-        keep: None,
-        limit: 9,
-    };
-    let hits = store.search(&UserId::default(), &query).await.unwrap();
-    hits.into_iter().map(|hit| hit.item.content().to_owned()).collect()
-}
-
-async fn problems(store: &VaultStore) -> Vec<String> {
-    assert!(store.check(CheckDepth::Quick).await.unwrap().problems.is_empty(), "the store can serve");
-    store.check(CheckDepth::Thorough).await.unwrap().problems
-}
-
-/// All Markdown files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return files };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(self::files(&path));
-        } else {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
-
-async fn vault() -> (TempDir, VaultStore) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    (folder, store)
-}
 
 /// The content is the same when the index is built from the files alone.
 async fn expect_rebuild(folder: &TempDir, store: VaultStore) {
@@ -249,63 +189,6 @@ async fn a_copy_with_the_same_id_is_reported() {
     store.sync().await.unwrap();
     assert!(problems(&store).await[0].contains("it has the id of `entries/global/facts/a.md`"));
     assert_eq!(all(&store).await.len(), 1);
-}
-
-#[cfg(unix)]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hostile_vault_neither_escapes_nor_crashes() {
-    use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::symlink;
-
-    let (folder, store) = vault().await;
-    let outside = tempfile::tempdir().unwrap();
-    write(outside.path(), "facts/secret.md", "Secret outside\n");
-    let known = write(folder.path(), "entries/s/facts/known.md", "Known inside\n");
-    store.sync().await.unwrap();
-    symlink(outside.path().join("facts/secret.md"), folder.path().join("entries/s/facts/link.md")).unwrap();
-    symlink(outside.path(), folder.path().join("entries/out")).unwrap();
-    symlink(folder.path().join("entries"), folder.path().join("entries/loop")).unwrap();
-    fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"entries/s/facts/\xff.md")), "odd").unwrap();
-    write(folder.path(), "entries/s/facts/utf16.md", "x");
-    fs::write(folder.path().join("entries/s/facts/utf16.md"), [0xff, 0xfe, 0x41, 0x00]).unwrap();
-    write(
-        folder.path(),
-        "entries/s/facts/far.md",
-        "---\nid: f\nrole: user\nseq: 18446744073709551615\nconversation_id: \"../../up\"\n---\nhi\n",
-    );
-    fs::remove_file(&known).unwrap();
-    fs::create_dir(&known).unwrap();
-    store.sync().await.unwrap();
-    let listed = problems(&store).await.join("\n");
-    for expected in [
-        "link.md`: it is a symbolic link",
-        "entries/out`: it is a symbolic link",
-        "entries/loop`",
-        "not UTF-8; rename",
-        "utf16.md`, line 1: the file is not UTF-8",
-    ] {
-        assert!(listed.contains(expected), "{expected} in\n{listed}");
-    }
-    assert!(found(&store, "secret outside").await.is_empty());
-    assert_eq!(all(&store).await.len(), 1, "the memory whose file became a folder is deleted, not lost");
-    // A session whose folder is a link out of the vault cannot be written.
-    let memory = Memory {
-        id: strata_core::MemoryId(uuid::Uuid::from_u128(77)),
-        session: Some(strata_core::SessionId::new("out").unwrap()),
-        content: "goes out".to_owned(),
-        ..all(&store).await.remove(0)
-    };
-    let add = ChangeSet::one(
-        jiff::Timestamp::UNIX_EPOCH,
-        Change::AddMemory(Box::new(Memory { hidden: None, ..memory })),
-    );
-    let error = store.apply(&UserId::default(), add).await.unwrap_err();
-    assert!(error.message().contains("not a folder"), "{error}");
-    assert_eq!(files(outside.path()).len(), 1);
-    // The others can still be written.
-    write(folder.path(), "entries/s/facts/fine.md", "Fine\n");
-    store.sync().await.unwrap();
-    assert_eq!(found(&store, "fine").await, ["Fine"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

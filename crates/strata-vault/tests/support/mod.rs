@@ -2,17 +2,20 @@
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::{
-    KeyQuery, MemoryQuery, MemorySelect, Page, SESSION_PURPOSES, SummaryQuery, TurnQuery, session_space,
+    CheckDepth, ItemKinds, KeyQuery, MemoryQuery, MemorySelect, Page, SESSION_PURPOSES, SummaryQuery,
+    TextMatch, TextQuery, TurnQuery, session_space,
 };
-use strata_core::{Session, Store};
+use strata_core::{Memory, Session, Store, UserId};
 use strata_vault::{VaultOptions, VaultStore};
+use tempfile::TempDir;
 use uuid::Uuid;
 
 /// A clock that starts at a fixed time and moves by a second with each look.
@@ -78,4 +81,62 @@ pub(crate) async fn content(store: &dyn Store) -> String {
     keys.sort_by_key(|key| key.id);
     keys.iter().for_each(|key| text.push_str(&format!("{}\n", serde_json::to_string(key).unwrap())));
     text
+}
+
+pub(crate) fn write(root: &Path, path: &str, text: &str) -> PathBuf {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+pub(crate) async fn all(store: &VaultStore) -> Vec<Memory> {
+    let mut all = store.memories(&UserId::default(), &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+    all.sort_by(|a, b| a.content.cmp(&b.content));
+    all
+}
+
+pub(crate) async fn current(store: &VaultStore) -> Vec<String> {
+    all(store).await.into_iter().filter(Memory::is_current).map(|memory| memory.content).collect()
+}
+
+pub(crate) async fn found(store: &VaultStore, words: &str) -> Vec<String> {
+    let query = TextQuery {
+        text: words.to_owned(),
+        matching: TextMatch::Words,
+        session: None,
+        kinds: ItemKinds::ALL,
+        as_of: None,
+        keep: None,
+        limit: 9,
+    };
+    let hits = store.search(&UserId::default(), &query).await.unwrap();
+    hits.into_iter().map(|hit| hit.item.content().to_owned()).collect()
+}
+
+pub(crate) async fn problems(store: &VaultStore) -> Vec<String> {
+    assert!(store.check(CheckDepth::Quick).await.unwrap().problems.is_empty(), "the store can serve");
+    store.check(CheckDepth::Thorough).await.unwrap().problems
+}
+
+/// All Markdown files below a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return files };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+pub(crate) async fn vault() -> (TempDir, VaultStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    (folder, store)
 }
