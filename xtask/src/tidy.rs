@@ -79,7 +79,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         print!("{}", report(name, problems));
     }
     println!("{}", function_length::summary(&tree.crates));
-    println!("{}", file_length::summary(&tree.files));
+    println!("{}", file_length::summary(&tree));
     let broken = findings.iter().filter(|(_, problems)| !problems.is_empty()).count();
     let count: usize = findings.iter().map(|(_, problems)| problems.len()).sum();
     if count > 0 {

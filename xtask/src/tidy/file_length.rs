@@ -1,7 +1,7 @@
 //! A source file is short enough to be read in one go.
 
 use super::Problem;
-use super::tree::{File, is_test_path, without_tests};
+use super::tree::{Crate, File, Tree, is_test_path, without_tests};
 
 /// The most lines of a file without its tests; STYLE asks for a split at about 500.
 const MOST_LINES: usize = 500;
@@ -12,7 +12,7 @@ const LONG_TESTS: usize = 600;
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
     let sources = files.iter().filter(|file| file.path.ends_with(".rs") && !is_test_path(&file.path));
     sources
-        .map(|file| (file, without_tests(file).lines().count()))
+        .map(|file| (file, without_tests(&file.text).lines().count()))
         .filter(|(_, lines)| *lines > MOST_LINES)
         .map(|(file, lines)| {
             Problem::new(
@@ -24,19 +24,28 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
         .collect()
 }
 
-pub(super) fn summary(files: &[File]) -> String {
-    let tests = files.iter().filter(|file| file.path.ends_with(".rs") && is_test_path(&file.path));
+/// The size of all production code, and how many files of tests are long.
+pub(super) fn summary(tree: &Tree) -> String {
+    let production = tree.crates.iter().flat_map(Crate::production);
+    let lines: usize = production.map(|source| without_tests(&source.text).lines().count()).sum();
+    let tests = tree.files.iter().filter(|file| file.path.ends_with(".rs") && is_test_path(&file.path));
     let long = tests.filter(|file| file.text.lines().count() > LONG_TESTS).count();
-    format!("test files over {LONG_TESTS} lines: {long} (printed, not a rule)")
+    format!(
+        "production code: {lines} lines; test files over {LONG_TESTS} lines: {long} (printed, not a rule)"
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::testing::file;
+    use super::super::tree::testing::{file, tree};
     use super::*;
 
     fn lines(count: usize) -> String {
         "x();\n".repeat(count)
+    }
+
+    fn items(count: usize) -> String {
+        "use x;\n".repeat(count)
     }
 
     fn count(path: &str, text: &str) -> usize {
@@ -61,12 +70,19 @@ mod tests {
     }
 
     #[test]
-    fn long_files_of_tests_are_counted() {
-        let files = [
-            file("crates/a/tests/b.rs", &lines(LONG_TESTS + 1)),
-            file("crates/a/src/b/tests.rs", &lines(LONG_TESTS)),
-            file("crates/a/src/b.rs", &lines(LONG_TESTS + 1)),
-        ];
-        assert!(summary(&files).starts_with("test files over 600 lines: 1 "), "{}", summary(&files));
+    fn the_summary_counts_production_code_and_long_files_of_tests() {
+        let tree = tree(
+            &["a"],
+            &[
+                ("crates/a/tests/b.rs", &items(LONG_TESTS + 1)),
+                ("crates/a/src/b/tests.rs", &items(LONG_TESTS)),
+                ("crates/a/src/b.rs", &(items(LONG_TESTS + 1) + "\n#[cfg(test)]\nmod tests {\n}\n")),
+            ],
+        );
+        assert!(
+            summary(&tree).starts_with("production code: 602 lines; test files over 600 lines: 1 "),
+            "{}",
+            summary(&tree)
+        );
     }
 }

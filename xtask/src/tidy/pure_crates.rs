@@ -33,7 +33,9 @@ fn check_file(file: &File) -> Vec<Problem> {
         if !is_meant || is_test_path(&file.path) {
             continue;
         }
-        for (index, line) in without_tests(file).lines().enumerate().filter(|(_, line)| !is_comment(line)) {
+        for (index, line) in
+            without_tests(&file.text).lines().enumerate().filter(|(_, line)| !is_comment(line))
+        {
             for word in words.iter().filter(|word| line.contains(**word)) {
                 problems.push(Problem::at(&file.path, index + 1, format!("names `{word}`"), *fix));
             }

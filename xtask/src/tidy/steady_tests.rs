@@ -19,7 +19,7 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
 }
 
 fn check_file(file: &File) -> Vec<Problem> {
-    let first = if is_test_path(&file.path) { 0 } else { without_tests(file).lines().count() };
+    let first = if is_test_path(&file.path) { 0 } else { without_tests(&file.text).lines().count() };
     let lines = file.text.lines().enumerate().skip(first).filter(|(_, line)| !is_comment(line));
     lines
         .flat_map(|(index, line)| NOT_IN_TESTS.iter().map(move |(word, fix)| (index, line, word, fix)))

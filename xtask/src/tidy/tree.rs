@@ -227,15 +227,12 @@ pub(super) fn impl_attributes(item: &ImplItem) -> &[Attribute] {
     }
 }
 
-/// The file up to its unit tests, which stand at the end.
-pub(super) fn without_tests(file: &File) -> &str {
-    match file
-        .text
-        .match_indices("\n#[cfg(test)]\n")
-        .find(|(at, mark)| opens_module(&file.text[at + mark.len()..]))
-    {
-        Some((at, _)) => &file.text[..at + 1],
-        None => &file.text,
+/// A file's text up to its unit tests, which stand at the end.
+pub(super) fn without_tests(text: &str) -> &str {
+    let mut marks = text.match_indices("\n#[cfg(test)]\n");
+    match marks.find(|(at, mark)| opens_module(&text[at + mark.len()..])) {
+        Some((at, _)) => &text[..at + 1],
+        None => text,
     }
 }
 
