@@ -9,7 +9,7 @@
 //! - Where turns conflict, `Fresh@k` is 1 if one that holds now is in `T_k`, and `FreshFirst` if it stands above all that
 //!   held once.
 //!
-//! A place may hold several ids (a memory made of several turns); one that only repeats ids from above takes no place.
+//! A place may hold several ids (a memory made of several turns); a place that only repeats ids from above is not counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every parser on inputs that nobody has thought of.
+//! `cargo xtask fuzz`: every parser on random and mutated inputs.
 //!
 //! With the nightly compiler, libFuzzer looks for inputs that reach new code (`fuzz/`); what it finds stays in `fuzz/corpus` and
 //! `fuzz/artifacts`. Without it, or with `--plain`, the program `strata-fuzz` changes the examples of each target at random. The

@@ -46,7 +46,7 @@ enum Command {
     Coverage(coverage::Arguments),
     /// Run the tests of bad days for some minutes, and print one table: kills, failing disks, damage, clocks.
     Torture(torture::Arguments),
-    /// Give every parser inputs that nobody has thought of, for some minutes each.
+    /// Run every parser on random and mutated inputs, for some minutes each.
     Fuzz(fuzz::Arguments),
     /// Measure the release build, print one table and write JSON to target/bench.
     Bench(bench::Arguments),

@@ -94,7 +94,7 @@ fn folded(c: char) -> impl Iterator<Item = char> {
         .map(plain_letter)
 }
 
-/// Characters that take no place in a line: controls of format and of direction, joiners, variation selectors, tags.
+/// Invisible characters, which have no width in a line: controls of format and of direction, joiners, variation selectors, tags.
 fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -1,6 +1,6 @@
 //! Content tries to break out of the block that holds it, in every spelling that a model may read.
 //!
-//! The oracle does not use the code under test: it decodes entities, folds letters and removes what takes no place, and
+//! The oracle does not use the code under test: it decodes entities, folds letters and removes invisible characters, and
 //! then looks for tags and lines.
 
 use proptest::prelude::*;
