@@ -133,7 +133,7 @@ impl Recall {
         self.catch_up(user, &request).await;
         let mut found = self.find_candidates(user, &request, &plan).await?;
         if found.term_hits == 0 && request.similar {
-            self.add_similar(&request, &mut found).await?;
+            self.add_similar(&request, &plan, &mut found).await?;
         }
         if plan.confined {
             self.exclude_learned_elsewhere(&request, &mut found).await?;

@@ -160,9 +160,15 @@ pub(super) fn standing_at(place: usize) -> f32 {
 impl Recall {
     /// Adds items that contain the question as a substring or have similar words: the trigram fallback of the
     /// context-store design.
-    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut CandidateSet) -> Result<()> {
+    pub(super) async fn add_similar(
+        &self,
+        request: &RecallRequest,
+        plan: &RecallPlan,
+        found: &mut CandidateSet,
+    ) -> Result<()> {
         let settings = &self.settings;
-        if request.query.trim().chars().count() < settings.min_query_len {
+        let words = question_terms(&request.query).len();
+        if request.query.trim().chars().count() < settings.min_query_len || !may_serve(request, plan, words) {
             return Ok(());
         }
         let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
@@ -177,10 +183,7 @@ impl Recall {
             return Ok(());
         }
         found.path = RetrievalPath::Trgm;
-        // A trigram similarity is stronger evidence than vectors alone and weaker than a term match. It is that of one word,
-        // so it says the less the more words the question has.
-        let words = question_terms(&request.query).len().max(1) as f32;
-        let probability = |hit: &Hit| (0.5 + 0.4 * hit.score.min(1.0)) / words;
+        let probability = |hit: &Hit| by_similarity(hit.score, words);
         let similar: Vec<Candidate> =
             hits.iter().map(|found| candidate(&found.hit, probability(&found.hit))).collect();
         found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
@@ -212,6 +215,18 @@ impl Recall {
         hits.truncate(wanted);
         Ok(hits)
     }
+}
+
+/// The probability that an item of this trigram similarity helps. It is stronger evidence than vectors alone and weaker than
+/// a term match. It is that of one word, so it says the less the more words the question has.
+fn by_similarity(similarity: f32, words: usize) -> f32 {
+    (0.5 + 0.4 * similarity.min(1.0)) / words.max(1) as f32
+}
+
+/// Whether the most similar item could be served for a question of this many words. If not, comparing thousands of items
+/// would be in vain.
+fn may_serve(request: &RecallRequest, plan: &RecallPlan, words: usize) -> bool {
+    request.order == Order::Relevance || plan.rerank || by_similarity(1.0, words) >= plan.score_threshold
 }
 
 fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit: usize) -> TextQuery {

@@ -242,6 +242,11 @@ async fn trigrams_help_if_no_word_matches() {
     }
     let recalled = world.recall(&RecallRequest::new("xylofone")).await;
     assert_eq!((recalled.path, recalled.fts_hits, recalled.trgm_hits), (RetrievalPath::Trgm, 0, 1));
+    // One similar word among many says too little to be served, so thousands of items are not compared for it.
+    let long = RecallRequest::new("which orchestra bought a xylofone yesterday");
+    assert_eq!(world.recall(&long).await.trgm_hits, 0);
+    let asked_for = RecallRequest { score_threshold: Some(0.1), ..long };
+    assert_eq!(world.recall(&asked_for).await.trgm_hits, 1);
     // One letter would resemble everything, so the trigram search is skipped.
     let recalled = world.recall(&RecallRequest::new("x")).await;
     assert_eq!((recalled.path, recalled.trgm_hits), (RetrievalPath::None, 0));
