@@ -34,8 +34,8 @@ use regex::Regex;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
 pub use context::{
-    addresses, announces, in_reply_to, is_bare, is_fragment, is_lead_in, is_rest, lacks_referent,
-    names_value, without_reply, without_request,
+    addresses, announces, in_reply_to, is_asked, is_bare, is_fragment, is_lead_in, is_rest, is_short_answer,
+    lacks_referent, names_value, without_reply, without_request,
 };
 pub use facts::{facts, with_subject};
 pub use items::without_items;

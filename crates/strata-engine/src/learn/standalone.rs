@@ -6,8 +6,8 @@ use super::reading::{ReadSentence, Verdict};
 use strata_core::memory::MemoryKind;
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    Aside, addresses, announces, begins_with_pronoun, in_reply_to, is_bare, is_fragment, is_lead_in,
-    lacks_referent, names_value, pieces, with_person, without_request,
+    Aside, addresses, announces, begins_with_pronoun, in_reply_to, is_asked, is_bare, is_fragment,
+    is_lead_in, is_short_answer, lacks_referent, names_value, pieces, with_person, without_request,
 };
 
 /// The most characters of two sentences that become one statement, and of what a reply quotes.
@@ -16,7 +16,7 @@ const QUOTED_CHARS: usize = 160;
 /// The most characters of a sentence that somebody says. A longer one is pasted.
 const STATEMENT_CHARS: usize = 1_000;
 /// The most characters of a message whose last sentence a reply quotes. The last sentence of a longer one seldom is what
-/// the reply speaks about.
+/// the reply speaks about, unless it is a question and the reply a short answer.
 const ANSWERED_CHARS: usize = 400;
 
 /// The message before the one that is read.
@@ -34,11 +34,16 @@ impl Previous {
         pieces(&self.text).pop().map(|last| last.text).unwrap_or_default()
     }
 
+    /// Whether somebody else asked something at its end.
+    fn asks(&self) -> bool {
+        self.by_other && is_asked(&self.text)
+    }
+
     /// What a reply to it may quote.
-    fn answered(&self) -> Option<String> {
-        let is_short = self.text.chars().count() <= ANSWERED_CHARS;
+    fn answered(&self, reply: &str) -> Option<String> {
+        let is_near = self.text.chars().count() <= ANSWERED_CHARS || self.asks() && is_short_answer(reply);
         let mut sentences = pieces(&self.text).into_iter().rev().map(|piece| piece.text);
-        let mut last = sentences.next().filter(|_| self.by_other && is_short);
+        let mut last = sentences.next().filter(|_| self.by_other && is_near);
         // «How long have you had them?» needs the sentence before it, too.
         if let Some(text) = last.as_mut().filter(|text| lacks_referent(text))
             && let Some(before) = sentences.next()
@@ -68,7 +73,9 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
                 sentence.verdict = Verdict::Form(Aside::Fragment);
             } else if sentence.text.chars().count() > STATEMENT_CHARS {
                 sentence.verdict = Verdict::Form(Aside::Material);
-            } else if needs_context(&sentence.text) {
+            } else if needs_context(&sentence.text)
+                || is_only && previous.asks() && is_short_answer(&sentence.text)
+            {
                 let is_own = !sentence.before.is_empty() && sentence.before != outside;
                 match is_own {
                     true if is_joined(&mut found, &mut sentence) => continue,
@@ -130,7 +137,7 @@ fn is_joined(found: &mut [ReadSentence], sentence: &mut ReadSentence) -> bool {
 /// Lets a sentence quote what it answers, if that is known.
 fn reply(sentence: &mut ReadSentence, previous: &Previous) {
     let has_number = |text: &str| text.chars().any(|c| c.is_ascii_digit());
-    match previous.answered() {
+    match previous.answered(&sentence.text) {
         // «It's at nine now» shall not quote the time that was asked about.
         Some(answered) if !(has_number(&answered) && has_number(&sentence.text)) => {
             sentence.told = Some(in_reply_to(&sentence.text, &answered));
@@ -204,6 +211,24 @@ mod tests {
         assert!(told(&standing_alone(read(), &asked(&long))).is_empty(), "the reply may be about anything");
         let own = Previous { by_other: false, ..asked(question) };
         assert_eq!(told(&standing_alone(read(), &own)), ["Yes, my cousins live there."]);
+    }
+
+    #[test]
+    fn a_short_answer_quotes_its_question() {
+        let check = |asked: &str, said: &str, expected: &str| {
+            let previous = Previous { text: asked.to_owned(), by_other: true };
+            let read = sentences(&[(said, KEPT)], &previous.last_sentence());
+            assert_eq!(told(&standing_alone(read, &previous)), [expected]);
+        };
+        let long = "Trams run every ten minutes from the harbour to the old market. ".repeat(9);
+        let question = "Is there any food you react to?";
+        check(
+            &format!("{long}{question}"),
+            "Shellfish.",
+            "Shellfish (in reply to “Is there any food you react to?”).",
+        );
+        check("你老家是哪儿的？", "泉州", "泉州（回应“你老家是哪儿的？”）");
+        check("泉州真不错。", "我住泉州", "我住泉州");
     }
 
     #[test]

@@ -17,8 +17,8 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, is_rest, joined, parts, refers_back, rough_length, says_done, says_more, says_postponed,
-    share_content, with_subject, without_greeting, without_items, without_one,
+    has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done, says_more,
+    says_postponed, share_content, with_subject, without_greeting, without_items, without_one, without_reply,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -222,9 +222,14 @@ pub(super) struct Ended {
 }
 
 /// Whether a statement that seems to end a memory speaks about something else: they share no word, and the reader is not
-/// very sure. What is to be done ends with a bare «done».
+/// very sure. What is to be done ends with a bare «done». A short answer replaces nothing else either, unless its question
+/// or the answer shares a word with the memory.
 fn is_about_another(statement: &Statement, remembered: &str, relation: &PairReading) -> bool {
     let new = statement.said();
+    let is_answer = is_short_answer(new) && without_reply(&statement.content) != statement.content;
+    if is_answer {
+        return relation.change() < SURE && !share_content(&statement.content, remembered);
+    }
     let refers = refers_back(new);
     let is_done = refers && says_done(new);
     let least = if refers { SURE } else { VERY_SURE };

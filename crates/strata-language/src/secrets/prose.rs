@@ -14,7 +14,7 @@ use super::{Secret, SecretKind, is_password, is_placeholder, pattern};
 static PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?i)\b(?:passwords?|passcodes?|passphrase|passwd|pwd|pin(?: code| number)?|api[ _-]?key|secret[ _-]?key|access[ _-]?token",
-        r"|wi-?fi (?:key|code|pass)|alarm(?: system)?(?:'s)? code|(?:safe|vault)(?:'s)? combination|security code|cvv|cvc",
+        r"|wi-?fi (?:key|code|pass)|alarm(?: system)?(?:'s)? code|(?:the|my|our|new|old) (?:safe|vault)(?:'s)? code|(?:safe|vault)(?:'s)? combination|security code|cvv|cvc",
         r"|(?:code|combination) (?:of|to|for) (?:the|my|our) (?:\w+ )?(?:alarm|safe|vault))\b",
         r#"[^.!?。！？\n:=]{0,40}?(?:\bis\b|\bare\b|:|=)\s*["'`«“]?([^\s"'`»”,;。，；]{3,})"#,
     ))
@@ -29,6 +29,19 @@ static CHINESE_PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?:密码|密碼|口令|密钥|密鑰|令牌|验证码|驗證碼|支付码|暗号|暗號|(?i:pin)码)[^。！？\n：:=是为為]{0,12}?",
         r#"(?:是|为|為|：|:|=|\s|改成|改为|改為|换成|換成|设成|设为|設為)\s*["'“「]?([!-~&&[^"',;]]{4,})"#,
+    ))
+});
+/// Digits that directly follow their word.
+static CHINESE_BESIDE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:密码|密碼|口令|暗号|暗號)[^。！？\n：:=，,锁鎖本箱盒机機\d]{0,6}?(\d{4,12})(?:[^\d年位元块塊个個次天月条條%]|$)",
+    )
+});
+/// The password of a user, after a short word: «user vera pass: …».
+static PASS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)\b(?:user(?:name)?|log-?in|account|e-?mail|admin|root)\b[^.!?\n]{1,60}?\bpass(?:\s*[:=]\s*|\s+is\s+|\s+)",
+        r#"["'`«“]?([^\s"'`»”,;]{4,})"#,
     ))
 });
 static CHANGED: LazyLock<Regex> = LazyLock::new(|| {
@@ -168,7 +181,7 @@ const SURE_WORDS: usize = 3;
 pub(super) fn in_prose(text: &str) -> impl Iterator<Item = Secret> {
     let quoted = QUOTED.captures_iter(text).filter_map(|captured| captured.get(1));
     let quoted = quoted.filter(|value| !is_placeholder(value.as_str()));
-    let named = [&*PASSWORD, &CHANGED, &BESIDE, &CHINESE_PASSWORD].into_iter();
+    let named = [&*PASSWORD, &CHANGED, &BESIDE, &PASS, &CHINESE_PASSWORD, &CHINESE_BESIDE].into_iter();
     let named = named.flat_map(move |pattern| pattern.captures_iter(text));
     let named = named.filter_map(|captured| captured.get(1).filter(|value| is_value(value.as_str())));
     let logins = LOGIN.captures_iter(text).filter_map(|captured| of_login(&captured));

@@ -38,6 +38,24 @@ fn passwords_stand_after_their_words() {
 }
 
 #[test]
+fn codes_of_safes_and_short_forms_are_passwords() {
+    check("The safe code is 90214", &[(SecretKind::Password, "90214")]);
+    check("printer: user vera pass: Lynx#88", &[(SecretKind::Password, "Lynx#88")]);
+    check("username vera, pass Lynx#88", &[(SecretKind::Password, "Lynx#88")]);
+    check("银行卡取款密码908172，别忘了", &[(SecretKind::Password, "908172")]);
+    check("我的取款密码还是908172", &[(SecretKind::Password, "908172")]);
+    for text in [
+        "The door code is 4417",
+        "The user will pass: the exam is easy",
+        "I log in with my bus pass in 2024",
+        "密码锁2019年换过",
+        "密码至少1024位",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
 fn a_plain_word_is_a_password_where_the_sentence_says_so() {
     check("My password is \"swordfish\"", &[(SecretKind::Password, "swordfish")]);
     check("我的密码是「芝麻开门吧」", &[(SecretKind::Password, "芝麻开门吧")]);

@@ -139,6 +139,25 @@ pub fn is_bare(sentence: &str) -> bool {
     begins && !words.iter().any(states)
 }
 
+/// Whether a sentence is a short answer, which means nothing without its question: «Penicillin», 厦门.
+pub fn is_short_answer(sentence: &str) -> bool {
+    const LONGEST: usize = 8;
+    const STATES: &str =
+        "我你您他她它咱是在有要想去来來喜爱愛住用了过過改换換不没沒会會能得叫做吃喝买買吗嗎呢吧谢謝好行嗯哦";
+    if !is_chinese(sentence) {
+        return is_bare(sentence);
+    }
+    let mut letters = sentence.chars().filter(|c| c.is_alphanumeric());
+    letters.clone().count() <= LONGEST && !letters.any(|c| STATES.contains(c))
+}
+
+/// Whether a sentence is a question, by its mark.
+pub fn is_asked(sentence: &str) -> bool {
+    sentence
+        .trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '”' | '」' | ')'))
+        .ends_with(['?', '？'])
+}
+
 /// A sentence without the request at its end: «I row on Mondays, can you make a plan?». It stays whole if the request names
 /// a value, or if little is left.
 pub fn without_request(sentence: &str) -> &str {
@@ -254,6 +273,13 @@ mod tests {
         ] {
             assert!(!lacks_referent(whole), "{whole}");
         }
+    }
+
+    #[test]
+    fn a_short_answer_needs_its_question() {
+        assert!(is_short_answer("Shellfish.") && is_short_answer("泉州") && is_short_answer("星期四下午"));
+        assert!(!is_short_answer("I eat fish.") && !is_short_answer("我住泉州") && !is_short_answer("换了"));
+        assert!(is_asked("Where to? ") && is_asked("去哪儿？") && !is_asked("I asked why."));
     }
 
     #[test]
