@@ -9,6 +9,7 @@
 
 mod cues;
 mod fold;
+mod plan_cues;
 mod roles;
 mod salience;
 mod sentences;

@@ -7,7 +7,7 @@ use strata_core::state::{DiagnosticState, DiagnosticStatus, Observed, State};
 use strata_language::text::query_terms;
 
 use super::Judged;
-use super::cues::{alternatives, leaves_subject};
+use super::cues::{alternatives, begins_problem, leaves_subject};
 use super::small_talk::{Attention, Links, is_at_work, is_small_talk, note};
 use crate::prompt::{
     Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks, remove_task,
@@ -115,11 +115,12 @@ impl<'a> Case<'a> {
 
     /// Notes whether what was done has ended the problem: speakers who know the cause, have done something and turn to other
     /// things without a complaint are done.
-    fn note_fix(&mut self, judged: &Judged, is_at_work: bool) {
+    /// What was done has to be about the case: small talk tells of deeds, too.
+    fn note_fix(&mut self, judged: &Judged, is_at_work: bool, is_about_case: bool) {
         let is_known = !self.subject().root_causes.is_empty();
         let observed = &mut self.state.observed;
         match judged.role {
-            CaseRole::Done if is_at_work && is_known => observed.is_fixed = true,
+            CaseRole::Done if is_at_work && is_known && is_about_case => observed.is_fixed = true,
             CaseRole::Unresolved | CaseRole::Hypothesis if is_at_work => observed.is_fixed = false,
             _ if is_small_talk(observed) && std::mem::take(&mut observed.is_fixed) => {
                 self.subject().status = DiagnosticStatus::Resolved;
@@ -181,9 +182,12 @@ impl<'a> Case<'a> {
             return;
         }
         let links = self.links(&judged.sentence.text);
-        let before = Attention::before(&self.state.observed);
-        let is_nothing = judged.role == CaseRole::Nothing;
-        note(&mut self.state.observed, is_nothing, links, leaves_subject(&judged.sentence.text));
+        let mut before = Attention::before(&self.state.observed);
+        // A speaker who announces another problem is at work, though it shares no word with the case before.
+        if before.words_needed() == 0 && begins_problem(&judged.sentence.text) {
+            before = Attention::at_work(&mut self.state.observed);
+        }
+        note(&mut self.state.observed, judged.says_nothing, links, leaves_subject(&judged.sentence.text));
         // In the midst of small talk, an item ends only by a sentence that is about the case.
         let ended = if before.is_away() && !Attention::is_about_case(links) { &[] } else { ended };
         let is_linked = !ended.is_empty() || before.is_linked(links);
@@ -192,7 +196,8 @@ impl<'a> Case<'a> {
         let is_doubted = !is_linked && (before.is_doubtful() || (reopens && before.doubts_return(links)));
         self.weigh_doubts(is_linked);
         let needs = before.words_needed();
-        self.note_fix(judged, needs == 0 && !is_doubted);
+        let is_about_case = links.words > 0 || !ended.is_empty() || !before.has_paused();
+        self.note_fix(judged, needs == 0 && !is_doubted, is_about_case);
         if ended.is_empty() && links.words < needs {
             return self.refuse(judged, text);
         }

@@ -55,6 +55,12 @@ impl Attention {
         Self { idle: observed.idle, unlinked: observed.unlinked }
     }
 
+    /// Begins the notes again, because the speakers are at work.
+    pub(super) fn at_work(observed: &mut Observed) -> Self {
+        (observed.idle, observed.unlinked) = (0, 0);
+        Self::before(observed)
+    }
+
     /// The words that the next sentence has to share with the case to say anything about it.
     pub(super) fn words_needed(self) -> usize {
         let is_idle = |(last, nothing, _): &&(u32, u32, usize)| {
@@ -77,7 +83,12 @@ impl Attention {
     /// of 70 problems come back without a sentence before that says nothing.
     pub(super) fn doubts_return(self, links: Links) -> bool {
         let is_elsewhere = (self.unlinked & LAST_FOUR).count_ones() >= DOUBT_OF_FOUR;
-        self.idle & LAST_FOUR != 0 && (links.words == 0 || is_elsewhere)
+        self.has_paused() && (links.words == 0 || is_elsewhere)
+    }
+
+    /// Whether one of the last four sentences says nothing about the case.
+    pub(super) fn has_paused(self) -> bool {
+        self.idle & LAST_FOUR != 0
     }
 
     /// Whether many of the last ten sentences say nothing about the case.

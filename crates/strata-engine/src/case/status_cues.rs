@@ -114,7 +114,7 @@ const NOT_OVER: [&str; 27] = [
 ];
 
 /// Says that what was done has not helped.
-const FAILED: [&str; 19] = [
+const FAILED: [&str; 25] = [
     "not over",
     "no further",
     "no better",
@@ -127,6 +127,12 @@ const FAILED: [&str; 19] = [
     "hasn't helped",
     "spoke too soon",
     "back to square one",
+    "isn't settled",
+    "not settled",
+    "isn't resolved",
+    "没着落",
+    "没定下来",
+    "还悬着",
     "没完",
     "没用",
     "不管用",

@@ -24,7 +24,13 @@ fn reading(roles: &[(CaseRole, f32)]) -> SentenceReading {
 
 fn tell(state: &mut State, role: CaseRole, text: &str) {
     let by_rules = DiagnosticState::default();
-    let one = Judged { sentence: sentence(text), role, is_listed: true, may_resolve: false };
+    let one = Judged {
+        sentence: sentence(text),
+        role,
+        is_listed: true,
+        says_nothing: role == CaseRole::Nothing,
+        may_resolve: false,
+    };
     let mut case = Case::new(state, MOMENT, &by_rules);
     let ended = case.endings(&one).by_words;
     case.take(&one, &ended);
@@ -114,6 +120,48 @@ fn a_fix_without_a_complaint_resolves_the_case_when_its_subject_is_left() {
     tell(&mut again, CaseRole::Unresolved, "冰箱又漏水了。");
     tell(&mut again, CaseRole::Nothing, "Enough of that, what is for dinner?");
     assert_eq!(again.diagnostic.status, DiagnosticStatus::Investigating);
+}
+
+#[test]
+fn what_is_done_in_small_talk_fixes_nothing() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Cause, "The loom squeaks because the treadle is dry.");
+    tell(&mut state, CaseRole::Unresolved, "The loom squeaks again.");
+    tell(&mut state, CaseRole::Nothing, "Oh well.");
+    tell(&mut state, CaseRole::Done, "Watched an old film last night.");
+    for _ in 0..4 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather.");
+    }
+    assert_eq!(state.diagnostic.status, DiagnosticStatus::Investigating);
+}
+
+#[test]
+fn another_problem_is_believed_though_it_shares_no_word() {
+    let mut state = State::default();
+    for text in ["The loom squeaks.", "The treadle is dry.", "The loom is from Turku.", "The reed is bent."] {
+        tell(&mut state, CaseRole::Finding, text);
+    }
+    tell(&mut state, CaseRole::Resolved, "The loom is silent after the oil on the treadle.");
+    tell(&mut state, CaseRole::Nothing, "Well done.");
+    tell(&mut state, CaseRole::Unresolved, "Another thing, a window rattles at night.");
+    for _ in 0..4 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather.");
+    }
+    assert_eq!(state.diagnostic.status, DiagnosticStatus::Investigating);
+}
+
+#[test]
+fn plans_and_double_negations_have_their_roles() {
+    use CaseRole::{Constraint, Decision, Done, Hypothesis, Nothing, RuledOut, Todo};
+    let judge = |text: &str, roles: &[(CaseRole, f32)]| judged(sentence(text), &reading(roles));
+    let plan = judge("We order new pads.", &[(Decision, 0.5), (Todo, 0.3)]);
+    assert_eq!((plan.role, plan.is_listed), (Decision, true), "a decision and a todo are often one sentence");
+    let unclear = judge("We order new pads.", &[(Decision, 0.4), (RuledOut, 0.4)]);
+    assert_eq!((unclear.role, unclear.says_nothing), (Nothing, false), "the reader cannot tell what it says");
+    assert!(judge("Lovely.", &[(Nothing, 0.9)]).says_nothing);
+    assert_eq!(judge("滤芯堵了也不是没有可能。", &[(RuledOut, 0.9)]).role, Hypothesis);
+    assert_eq!(judge("我把名单抄出来了。", &[(Todo, 0.7), (Done, 0.2)]).role, Done);
+    assert_eq!(judge("那就减到六页。", &[(Constraint, 0.85), (Decision, 0.12)]).role, Decision);
 }
 
 #[test]
@@ -227,6 +275,7 @@ fn the_reader_contradicts_the_patterns() {
             sentence: sentence(text),
             role: *role,
             is_listed: true,
+            says_nothing: *role == CaseRole::Nothing,
             may_resolve: false,
         })
         .collect();
