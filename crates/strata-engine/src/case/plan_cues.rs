@@ -111,6 +111,34 @@ const GIVEN_UP: [&str; 9] = [
 const PROPOSED: [&str; 8] =
     ["提出", "建议", "他们想", "对方想", "suggests", "suggested", "they want", "proposes"];
 
+/// Says that a decision is still open, though the sentence speaks of deciding.
+const UNDECIDED: [&str; 24] = [
+    "undecided",
+    "n't decided",
+    "not decided",
+    "n't agreed",
+    "not agreed",
+    "yet to decide",
+    "nothing is decided",
+    "n't made up ",
+    "whether",
+    "没决定",
+    "没有决定",
+    "未决定",
+    "再决定",
+    "决定不了",
+    "没定",
+    "没有定",
+    "未定",
+    "没想好",
+    "没商量",
+    "没谈妥",
+    "没说好",
+    "要不要",
+    "该不该",
+    "是否",
+];
+
 /// The most characters between 不 and 了 in 不修了, 不等休渔期了.
 const GIVEN_UP_CHARS: usize = 6;
 
@@ -131,6 +159,11 @@ const HAVE_DONE: [&str; 6] =
 /// Whether a sentence announces a decision.
 pub(super) fn announces_decision(text: &str) -> bool {
     let text = folded(text);
+    if is_undecided(&text) {
+        return false;
+    }
+    // «The day is still open, so we'll wait»: a clause about what is open decides nothing, another clause may.
+    let text: String = clauses(&text).filter(|clause| !has(clause, &UNDECIDED)).collect();
     let begins = |phrases: &[&str]| {
         text.split('，').any(|clause| phrases.iter().any(|phrase| clause.starts_with(phrase)))
     };
@@ -138,6 +171,16 @@ pub(super) fn announces_decision(text: &str) -> bool {
         return false;
     }
     has(&text, &DECIDED) || begins(&DECIDED_FIRST) || has(&text, &GIVEN_UP)
+}
+
+/// Whether a sentence ends with the word that a decision is still open.
+pub(super) fn is_undecided(text: &str) -> bool {
+    clauses(&folded(text)).last().is_some_and(|clause| has(clause, &UNDECIDED))
+}
+
+/// The clauses of a sentence, each with the mark that ends it.
+fn clauses(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['，', ',', '；', ';'])
 }
 
 /// Whether a Chinese clause says that something is given up: 不修了, 不等休渔期了. The form also tells of a change (不响了), so
@@ -194,6 +237,24 @@ mod tests {
         ] {
             assert!(!announces_decision(text), "{text}");
         }
+    }
+
+    #[test]
+    fn an_open_decision_is_none() {
+        for text in [
+            "We haven't decided on the glaze.",
+            "The board has to say whether we'll lease the hall.",
+            "釉色还没决定。",
+            "票价改成多少，还没定。",
+        ] {
+            assert!(is_undecided(text) && !announces_decision(text), "{text}");
+        }
+        assert!(!announces_decision("要不要改成双层，下次开会谈。"));
+        for text in ["The glaze is undecided, so we'll wait.", "演出的日子还没定，海报先不印。"]
+        {
+            assert!(!is_undecided(text) && announces_decision(text), "{text}");
+        }
+        assert!(!is_undecided("We decided on the glaze.") && !is_undecided("釉色定了，用青的。"));
     }
 
     #[test]

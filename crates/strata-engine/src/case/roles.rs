@@ -5,7 +5,7 @@ use strum::VariantArray as _;
 
 use super::Sentence;
 use super::cues::{announces_cause, drops_supposition, leaves_open, leaves_subject};
-use super::plan_cues::{announces_decision, gives_up, is_completed};
+use super::plan_cues::{announces_decision, gives_up, is_completed, is_undecided};
 use super::status_cues::{End, announced_end, announces_failure, goes_on};
 
 /// The probability from which a sentence states the cause, though another role is likelier. A cause that is missed costs
@@ -181,6 +181,9 @@ fn role(sentence: &Sentence, reading: &SentenceReading) -> CaseRole {
     }
     if likeliest == CaseRole::Todo && is_completed(&sentence.text) {
         return CaseRole::Done;
+    }
+    if likeliest == CaseRole::Decision && is_undecided(&sentence.text) {
+        return CaseRole::Nothing;
     }
     // A sentence in the form of a question claims nothing but, at most, a hypothesis.
     let is_question = sentence.text.ends_with(['?', '？']);

@@ -161,6 +161,7 @@ fn plans_and_double_negations_have_their_roles() {
     assert!(judge("Lovely.", &[(Nothing, 0.9)]).says_nothing);
     assert_eq!(judge("滤芯堵了也不是没有可能。", &[(RuledOut, 0.9)]).role, Hypothesis);
     assert_eq!(judge("我把名单抄出来了。", &[(Todo, 0.7), (Done, 0.2)]).role, Done);
+    assert_eq!(judge("釉色还没决定。", &[(Decision, 0.9)]).role, Nothing, "what is open is not decided");
     assert_eq!(judge("那就减到六页。", &[(Constraint, 0.85), (Decision, 0.12)]).role, Decision);
 }
 
