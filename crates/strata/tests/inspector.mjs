@@ -72,7 +72,8 @@ const page = await open(context);
 await page.goto(`${root}/inspect/memories`);
 await page.getByLabel("Search").pressSequentially("kayak", { delay: 20 });
 await page.waitForFunction(() => document.querySelectorAll("#found li").length === 1);
-check(page.url().includes("q=kayak"), `the address follows the search: ${page.url()}`);
+// A search for the first letters may already have found the same memory; the address follows the last one.
+await page.waitForFunction(() => location.search.includes("q=kayak"));
 await page.getByLabel("Search").fill("kaya");
 await page.waitForFunction(() => document.querySelector("#found li")?.textContent.includes("kayak"));
 await page.locator("#found a").first().click();
