@@ -102,10 +102,11 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self> {
         // The error of the driver may repeat a part of the address, so it is not passed on.
-        let mut config = Config::from_str(text).map_err(|_| {
+        let config = Config::from_str(text).ok().filter(|_| !has_loose_password(text));
+        let mut config = config.ok_or_else(|| {
             Error::invalid(
                 "the address of the PostgreSQL store cannot be read; write \
-                 `postgres://user@host:5432/database`, with `%40` for an `@` inside a name",
+                 `postgres://user@host:5432/database`, with `%40` for an `@` and `%2F` for a `/` inside a name or password",
             )
         })?;
         if config.get_hosts().is_empty() {
@@ -125,6 +126,15 @@ impl FromStr for Address {
         }
         Ok(Self { config })
     }
+}
+
+/// Whether an `@` stands where no password ends. The password then holds an `@` or a `/` that is not escaped, and its rest would
+/// be taken for the host or the database, which are shown.
+fn has_loose_password(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    let named = rest.split('?').next().unwrap_or_default();
+    let (authority, database) = named.split_once('/').unwrap_or((named, ""));
+    authority.matches('@').count() > 1 || database.contains('@')
 }
 
 /// The address without its password.
@@ -166,6 +176,17 @@ mod tests {
         assert_eq!(address.to_string(), "postgres://me@db.example:6432/memory");
         assert_eq!(format!("{address:?}"), "postgres://me@db.example:6432/memory");
         assert!(address.config.get_password().is_some());
+        for loose in [
+            "postgres://me:p@hush@db.example/m",
+            "postgres://me:p/hush@db.example/m",
+            "postgres://me:p@hush/w@db/m",
+        ] {
+            let error = loose.parse::<Address>().unwrap_err();
+            assert!(error.message().contains("%40") && !error.message().contains("hush"), "{error}");
+        }
+        let escaped: Address =
+            "postgres://me:p%40hush%2Fw@a.example,b.example/memory?sslmode=require".parse().unwrap();
+        assert_eq!(escaped.config.get_password(), Some(b"p@hush/w".as_slice()));
         for wrong in ["postgres://me:hush@:x/", "postgres://me:hush@host:port/db", "postgres:///db"] {
             let error = wrong.parse::<Address>().unwrap_err();
             assert!(!error.message().contains("hush"), "{error}");
