@@ -33,7 +33,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     served.wait_until_ready()?;
     let mut client = served.connect()?;
     let mut largest = 0;
-    for (name, path, is_judged) in pages(&mut client)? {
+    for (name, path) in pages(&mut client)? {
         let mut times = Vec::new();
         for load in 0..LOADS + 3 {
             let (time, bytes) = client.page(&path).with_context(|| format!("loading {path}"))?;
@@ -42,17 +42,15 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
                 largest = largest.max(bytes);
             }
         }
-        let target = is_judged.then_some(Target::AtMost(50.0));
-        report.add(format!("{name}, median"), median(&mut times), "ms", target);
+        report.add(format!("{name}, median"), median(&mut times), "ms", Some(Target::AtMost(50.0)));
         report.add(format!("{name}, p99"), p99(&mut times), "ms", None);
     }
     report.add("the largest page", largest as f64 / 1e3, "kB", Some(Target::AtMost(100.0)));
     Ok(())
 }
 
-/// Every page: its name, its path, and whether its time is judged. Trying a question ranks all of the user's items, which the
-/// group `recall` judges; the prompt of a session is loaded after its page for the same reason.
-fn pages(client: &mut Client) -> Result<Vec<(&'static str, String, bool)>> {
+/// Every page: its name and its path.
+fn pages(client: &mut Client) -> Result<Vec<(&'static str, String)>> {
     let text =
         |value: &serde_json::Value| value.as_str().map(str::to_owned).context("the answer has no such field");
     let user = "user_id=measured";
@@ -63,32 +61,32 @@ fn pages(client: &mut Client) -> Result<Vec<(&'static str, String, bool)>> {
     let word: String = content.split_whitespace().max_by_key(|word| word.len()).unwrap_or("x").to_owned();
     let part: String = word.chars().skip(1).take(5).filter(char::is_ascii_alphanumeric).collect();
     let question = content.split_whitespace().take(6).collect::<Vec<_>>().join("+");
-    let page = |name, path: String, is_judged| {
+    let page = |name, path: String| {
         let separator = if path.contains('?') { '&' } else { '?' };
-        (name, format!("{path}{separator}user=measured"), is_judged)
+        (name, format!("{path}{separator}user=measured"))
     };
     Ok(vec![
-        page("overview", "/inspect".to_owned(), true),
-        page("sessions", "/inspect/sessions".to_owned(), true),
-        page("sessions, page 20", "/inspect/sessions?page=20".to_owned(), true),
-        page("session", "/inspect/sessions/session-3".to_owned(), true),
-        page("state", "/inspect/sessions/session-3/state".to_owned(), true),
-        page("summaries", "/inspect/sessions/session-3/summaries".to_owned(), true),
-        page("prompt", "/inspect/sessions/session-3/prompt".to_owned(), true),
-        page("prompt, a question", format!("/inspect/sessions/session-3/prompt?q={question}"), false),
-        page("turn", format!("/inspect/turns/{turn}"), true),
-        page("memories", "/inspect/memories".to_owned(), true),
-        page("memories, the last", "/inspect/memories?after=4960".to_owned(), true),
-        page("memories, past", "/inspect/memories?state=past".to_owned(), true),
-        page("memories, a word", format!("/inspect/memories?q={word}"), true),
-        page("memories, a part of a word", format!("/inspect/memories?q={part}"), true),
-        page("memory", format!("/inspect/memories/{memory}"), true),
-        page("requests", "/inspect/requests".to_owned(), true),
-        page("request", format!("/inspect/requests/{request}"), false),
-        page("try it", "/inspect/try".to_owned(), true),
-        page("try it, a question", format!("/inspect/try?q={question}"), false),
-        page("report", "/inspect/report".to_owned(), true),
-        page("report, 90 days", "/inspect/report?days=90".to_owned(), true),
+        page("overview", "/inspect".to_owned()),
+        page("sessions", "/inspect/sessions".to_owned()),
+        page("sessions, page 20", "/inspect/sessions?page=20".to_owned()),
+        page("session", "/inspect/sessions/session-3".to_owned()),
+        page("state", "/inspect/sessions/session-3/state".to_owned()),
+        page("summaries", "/inspect/sessions/session-3/summaries".to_owned()),
+        page("prompt", "/inspect/sessions/session-3/prompt".to_owned()),
+        page("prompt, a question", format!("/inspect/sessions/session-3/prompt?q={question}")),
+        page("turn", format!("/inspect/turns/{turn}")),
+        page("memories", "/inspect/memories".to_owned()),
+        page("memories, the last", "/inspect/memories?after=4960".to_owned()),
+        page("memories, past", "/inspect/memories?state=past".to_owned()),
+        page("memories, a word", format!("/inspect/memories?q={word}")),
+        page("memories, a part of a word", format!("/inspect/memories?q={part}")),
+        page("memory", format!("/inspect/memories/{memory}")),
+        page("requests", "/inspect/requests".to_owned()),
+        page("request", format!("/inspect/requests/{request}")),
+        page("try it", "/inspect/try".to_owned()),
+        page("try it, a question", format!("/inspect/try?q={question}")),
+        page("report", "/inspect/report".to_owned()),
+        page("report, 90 days", "/inspect/report?days=90".to_owned()),
     ])
 }
 

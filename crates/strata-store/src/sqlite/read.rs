@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
+use strata_core::memory::MemoryKind;
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
     DAY_MICROS, Growth, Head, ItemRef, JobQuery, Keep, KeyQuery, MOST_TESTED, MemoryQuery, MemorySelect,
@@ -179,22 +180,14 @@ pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) ->
         }
         found.len() < page.limit as usize
     };
-    let newest_where = |condition: &str| {
-        format!(
-            "SELECT {} FROM memories m WHERE m.user_id = ?1{condition} ORDER BY m.recorded_at DESC, m.id DESC",
-            row::MEMORY
-        )
-    };
-    let newest = newest_where("");
+    let newest = newest_memories(select, *kind);
+    let params = params![user_id, kind.map(|kind| kind.as_str())];
     match select {
-        MemorySelect::Current { as_of } => each_memory(conn, &newest, params![user_id], |memory| {
+        MemorySelect::Current { as_of } => each_memory(conn, &newest, params, |memory| {
             let believed = as_of.map_or_else(|| memory.is_current(), |moment| memory.believed_at(moment));
             !believed || take(memory)
         })?,
-        MemorySelect::All => each_memory(conn, &newest, params![user_id], take)?,
-        MemorySelect::Hidden => {
-            each_memory(conn, &newest_where(" AND m.hidden_at IS NOT NULL"), params![user_id], take)?;
-        }
+        MemorySelect::All | MemorySelect::Hidden => each_memory(conn, &newest, params, take)?,
         MemorySelect::Ids(ids) => {
             let sql = format!("SELECT {} FROM memories m WHERE m.user_id = ?1 AND m.id = ?2", row::MEMORY);
             for id in ids {
@@ -208,6 +201,24 @@ pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) ->
         }
     }
     Ok(found)
+}
+
+/// Selects a user's memories, the newest first. Every chat asks for the few standing instructions and the few deleted memories
+/// among all, so each has an index.
+fn newest_memories(select: &MemorySelect, kind: Option<MemoryKind>) -> String {
+    let is_hidden = matches!(select, MemorySelect::Hidden);
+    let index = match kind {
+        None if is_hidden => " INDEXED BY memories_hidden",
+        None => "",
+        Some(_) => " INDEXED BY memories_of_kind",
+    };
+    let of_kind = if kind.is_some() { "m.kind = ?2" } else { "?2 IS NULL" };
+    let hidden = if is_hidden { " AND m.hidden_at IS NOT NULL" } else { "" };
+    format!(
+        "SELECT {} FROM memories m{index} WHERE m.user_id = ?1 AND {of_kind}{hidden}
+         ORDER BY m.recorded_at DESC, m.id DESC",
+        row::MEMORY
+    )
 }
 
 /// Gives each memory of a query to `take`, until that returns false.
