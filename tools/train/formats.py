@@ -1,4 +1,4 @@
-"""The four text formats of the training data, and the rule that holds a tenth of it out.
+"""The five text formats of the training data, and the rule that holds a tenth of it out.
 
 README.md describes the formats. A line that fits no format is an error that names its file and line.
 """
@@ -23,6 +23,7 @@ DIALOGUE_QUESTION = re.compile(r"([?!]) (.+) \| ([\d, ]+)$")
 STREAM_LINE = re.compile(rf"(?:(\+)([{KINDS}])|([~=-])(\d+)|([.?]))\s+(.+)$")
 CASE_LINE = re.compile(r"([fwnhxovuadtk.?]) ([UA]): (.+)$")
 MESSAGE_LINE = re.compile(rf"([{VOICES}]) (.+)$")
+REPLY_LINE = re.compile(r"([byn]) (.+)$")
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,21 @@ class Message:
     sentences: list[Sentence] = field(default_factory=list)
 
 
+@dataclass
+class Reply:
+    """A message, sentence by sentence, with the other speaker's message `before` it, which may be empty.
+
+    The label of a sentence is `y` if it tells its content when it is read alone, else `n`.
+    """
+
+    id: str
+    language: str
+    before: str = ""
+    sentences: list[Sentence] = field(default_factory=list)
+
+
 def held_out(identifier: str) -> bool:
-    """Whether a stream, case or message is kept for measuring: one in ten, by a hash of its id."""
+    """Whether a stream, case, message or reply is kept for measuring: one in ten, by a hash of its id."""
     return int(hashlib.sha256(identifier.encode()).hexdigest(), 16) % 10 == 0
 
 
@@ -105,6 +119,10 @@ def read_cases(folder: Path) -> list[Case]:
 
 def read_messages(folder: Path) -> list[Message]:
     return _read(folder, lambda name, rest: Message(name, rest[0]), _add_to_message)
+
+
+def read_replies(folder: Path) -> list[Reply]:
+    return _read(folder, lambda name, rest: Reply(name, rest[0]), _add_to_reply)
 
 
 def _read(folder: Path, begin: Callable[[str, list[str]], Record], add: Callable[[Record, str], bool]) -> list[Record]:
@@ -178,4 +196,15 @@ def _add_to_message(message: Message, line: str) -> bool:
     if match is None:
         return False
     message.sentences.append(Sentence(match[1], "user", match[2]))
+    return True
+
+
+def _add_to_reply(reply: Reply, line: str) -> bool:
+    match = REPLY_LINE.match(line)
+    if match is None:
+        return False
+    if match[1] == "b":
+        reply.before = match[2]
+        return not reply.sentences
+    reply.sentences.append(Sentence(match[1], "user", match[2]))
     return True

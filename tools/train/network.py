@@ -15,16 +15,50 @@ NORM_EPSILON = 1e-12
 DROPOUT = 0.1
 
 
+class Linear(nn.Linear):
+    """A product that can be rounded as the int8 file rounds it, so that training adapts to what the rounding does."""
+
+    is_rounded = False
+
+    def forward(self, value: Tensor) -> Tensor:
+        if not self.is_rounded:
+            return super().forward(value)
+        return functional.linear(rounded_values(value), rounded_weight(self.weight), self.bias)
+
+
+def rounded_weight(weight: Tensor) -> Tensor:
+    """One scale for each output, symmetric, as `quantize_dynamic` does it."""
+    scale = weight.detach().abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
+    return weight + ((weight / scale).round() * scale - weight).detach()
+
+
+def rounded_values(value: Tensor) -> Tensor:
+    """One scale for each row of the batch, as `DynamicQuantizeLinear` finds it where every row is read alone."""
+    plain = value.detach().float()
+    places = list(range(1, plain.ndim))
+    least, greatest = plain.amin(places, keepdim=True).clamp(max=0), plain.amax(places, keepdim=True).clamp(min=0)
+    scale = ((greatest - least) / 255).clamp(min=1e-12)
+    zero = (-least / scale).round()
+    rounded = (((plain / scale).round() + zero).clamp(0, 255) - zero) * scale
+    return value + (rounded.to(value.dtype) - value).detach()
+
+
+def round_as_int8(network: nn.Module) -> None:
+    for module in network.modules():
+        if isinstance(module, Linear):
+            module.is_rounded = True
+
+
 class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.query = nn.Linear(WIDTH, WIDTH)
-        self.key = nn.Linear(WIDTH, WIDTH)
-        self.value = nn.Linear(WIDTH, WIDTH)
-        self.attended = nn.Linear(WIDTH, WIDTH)
+        self.query = Linear(WIDTH, WIDTH)
+        self.key = Linear(WIDTH, WIDTH)
+        self.value = Linear(WIDTH, WIDTH)
+        self.attended = Linear(WIDTH, WIDTH)
         self.attended_norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
-        self.widen = nn.Linear(WIDTH, INNER_WIDTH)
-        self.narrow = nn.Linear(INNER_WIDTH, WIDTH)
+        self.widen = Linear(WIDTH, INNER_WIDTH)
+        self.narrow = Linear(INNER_WIDTH, WIDTH)
         self.narrow_norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:

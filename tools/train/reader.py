@@ -1,7 +1,10 @@
-"""Trains the reader: one body, six heads.
+"""Trains the reader: one body, seven heads.
 
-A batch trains one of three tasks: sentences (worth, kind, voice, case), pairs of lines (relation), or a question with a
-turn that answers it and three that do not (answers). Of streams, cases and messages the held-out tenth is left out.
+A batch trains one of three tasks: sentences (worth, kind, voice, case, alone), pairs of lines (relation), or a question with a
+turn that answers it and three that do not (answers). Of streams, cases, messages and replies the held-out tenth is left out.
+
+`--start` continues from a trained reader, usually the shipped one (from_onnx.py) with new data. Then the rates are lower, and the
+relations and answers are held near to what the reader said before (`--hold`).
 """
 
 import argparse
@@ -21,6 +24,7 @@ from gloss import SEP
 from network import (
     WIDTH,
     Body,
+    Linear,
     adam,
     descend,
     device_of,
@@ -28,6 +32,7 @@ from network import (
     load_body,
     mean_over,
     read_weights,
+    round_as_int8,
     save_weights,
     set_learning_rate,
 )
@@ -35,8 +40,8 @@ from prefetch import prefetch
 from reader_input import ReaderData, SegmentBatch, segment_batch
 from rows import Batch
 
-HEADS = {"worth": 2, "kind": 9, "voice": 7, "case": 14, "relation": 4, "answers": 2}
-SENTENCE_LOSSES = {"worth": 1.0, "kind": 0.5, "voice": 1.0, "case": 1.0}
+HEADS = {"worth": 2, "kind": 9, "voice": 7, "case": 14, "alone": 2, "relation": 4, "answers": 2}
+SENTENCE_LOSSES = {"worth": 1.0, "kind": 0.5, "voice": 1.0, "case": 1.0, "alone": 0.5}
 # What a line does to another is rare, and what is rare weighs more: nothing, repeats, replaces, ends.
 RELATION_WEIGHTS = [1.0, 1.5, 2.0, 2.5]
 LABEL_SMOOTHING = 0.05
@@ -47,6 +52,9 @@ EPOCHS = 5
 BODY_RATE = 1.4e-4
 HEADS_RATE = 5 * BODY_RATE
 WARM_UP = 150
+MOST_EPOCHS = 1000
+# Sentences further apart than this are of different streams.
+LONGEST_STREAM = 100
 SENTENCES_IN_A_BATCH = 96
 PAIRS_IN_A_BATCH = 128
 QUESTIONS_IN_A_BATCH = 32
@@ -73,9 +81,9 @@ class Reader(nn.Module):
         super().__init__()
         self.body = Body()
         load_body(self.body, base)
-        self.dense = nn.Linear(WIDTH, WIDTH)
-        self.judge = nn.Linear(WIDTH, WIDTH)
-        self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, classes) for name, classes in HEADS.items()})
+        self.dense = Linear(WIDTH, WIDTH)
+        self.judge = Linear(WIDTH, WIDTH)
+        self.heads = nn.ModuleDict({name: Linear(WIDTH, classes) for name, classes in HEADS.items()})
 
     def forward(self, ids: Tensor, mask: Tensor, segments: Tensor) -> dict[str, Tensor]:
         """Logits; `answers` has a layer of its own, the other heads share one."""
@@ -97,10 +105,12 @@ class Step:
 class Tasks:
     """Draws the batches of an epoch."""
 
-    def __init__(self, data: ReaderData, archives: Archives, limit: int | None, seed: int) -> None:
+    def __init__(self, data: ReaderData, archives: Archives, arguments: argparse.Namespace) -> None:
         self.data = data
         self.archives = archives
-        self.random = np.random.default_rng(seed)
+        self.foreign = arguments.foreign
+        self.random = np.random.default_rng(arguments.seed)
+        limit = arguments.limit
         sentences = np.flatnonzero(~data.sentence_is_held_out)[:limit]
         # Sentences of messages are few and hard: each comes twice.
         self.sentences = np.concatenate([sentences, sentences[data.sentence_is_in_message[sentences]]])
@@ -111,6 +121,7 @@ class Tasks:
         batches = [
             *self._batches("sentences", self.sentences, SENTENCES_IN_A_BATCH),
             *self._batches("pairs", self.pairs, PAIRS_IN_A_BATCH),
+            *self._batches("foreign", self.random.choice(self.pairs, self.foreign), PAIRS_IN_A_BATCH),
             *self._batches("questions", self._questions(), QUESTIONS_IN_A_BATCH),
         ]
         return [batches[number] for number in self.random.permutation(len(batches))]
@@ -125,10 +136,20 @@ class Tasks:
             return Step(task, self.data.sentence_batch(numbers), self.data.sentence_labels(numbers))
         if task == "pairs":
             return Step(task, self.data.pair_batch(numbers), {"relation": self.data.relations(numbers)})
+        if task == "foreign":
+            return Step("pairs", *self._foreign(numbers))
         turns = [self._turns(question) for question in numbers]
         first = [question_row(self.archives, question) for question in numbers for _ in range(TURNS_OF_A_QUESTION)]
         second = [turn_row(self.archives, turn) for group in turns for turn in group]
         return Step(task, segment_batch(first, second), {})
+
+    def _foreign(self, numbers: np.ndarray) -> tuple[SegmentBatch, dict[str, Tensor]]:
+        """New lines with old lines of another stream, which they leave alone."""
+        others = self.random.choice(self.pairs, len(numbers))
+        is_chinese = self.data.sentence_is_chinese[self.data.pair_sentence]
+        far = np.abs(self.data.pair_sentence[others] - self.data.pair_sentence[numbers]) > LONGEST_STREAM
+        kept = far & (is_chinese[others] == is_chinese[numbers])
+        return self.data.pair_batch(numbers[kept], others[kept]), {"relation": torch.zeros(kept.sum(), dtype=torch.long)}
 
     def _batches(self, task: str, numbers: np.ndarray, size: int) -> list[tuple[str, np.ndarray]]:
         shuffled = self.random.permutation(numbers)
@@ -161,15 +182,20 @@ class Tasks:
 def main() -> None:
     arguments = parse_arguments()
     device = device_of(arguments.cpu)
-    torch.manual_seed(SEED)
-    base = read_weights(arguments.base)
+    torch.manual_seed(arguments.seed)
     archives = Archives(arguments.questions, device, arguments.limit)
     missing = sorted(set(QUESTIONS_IN_AN_EPOCH) - set(archives.sources))
     if missing:
         print(f"no questions of {', '.join(missing)}: trained without them")
-    mine_with_base(archives, base, device)
-    reader = Reader(base).to(device)
-    train(reader, Tasks(ReaderData(arguments.data), archives, arguments.limit, SEED), arguments.steps, device)
+    tasks = Tasks(ReaderData(arguments.data), archives, arguments)
+    if arguments.start:
+        start = read_weights(arguments.start)
+        reader, teacher = reader_of(start, device), reader_of(start, device).eval()
+    else:
+        base = read_weights(arguments.base)
+        mine_with_base(archives, base, device)
+        reader, teacher = Reader(base).to(device), None
+    train(reader, teacher, tasks, arguments, device)
     save_weights(arguments.out, reader)
     print(f"-> {arguments.out}")
 
@@ -180,10 +206,31 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", default="reader_data.npz", help="of reader_data.py (default: %(default)s)")
     parser.add_argument("--questions", default="encoder_data.npz", help="of encoder_data.py (default: %(default)s)")
     parser.add_argument("--out", default="reader.npz", help="the weights to write (default: %(default)s)")
+    parser.add_argument("--start", help="weights of a trained reader to continue from (from_onnx.py)")
+    parser.add_argument("--hold", type=float, default=0.5, help="with --start: the weight of the former judgements (default: %(default)s)")
+    parser.add_argument("--foreign", type=int, default=0, help="pairs of lines of different streams in an epoch (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=BODY_RATE, help="the body's peak rate (default: %(default)s)")
+    parser.add_argument("--heads", type=float, default=5, help="the heads' rate, in rates of the body (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, help="train for so long (default: five epochs)")
+    parser.add_argument("--int8", type=float, default=0.0, help="the last share of the training rounds as the int8 file does (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="(default: %(default)s)")
     parser.add_argument("--steps", type=int, help="stop after this many, for a trial run (default: five epochs)")
     parser.add_argument("--limit", type=int, help="use only this many items of each task, for a trial run")
     parser.add_argument("--cpu", action="store_true", help="run on the processor, for a trial run")
     return parser.parse_args()
+
+
+def reader_of(weights: dict[str, np.ndarray], device: torch.device) -> Reader:
+    """A trained reader; a head that the weights lack starts anew."""
+    body = {name.removeprefix("body."): array for name, array in weights.items() if name.startswith("body.")}
+    reader = Reader(body)
+    for name in HEADS:
+        if f"heads.{name}.weight" not in weights:
+            # The same start in every run, so that the runs can be averaged.
+            nn.init.zeros_(reader.heads[name].weight)
+            nn.init.zeros_(reader.heads[name].bias)
+    reader.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, strict=False)
+    return reader.to(device)
 
 
 def mine_with_base(archives: Archives, base: dict[str, np.ndarray], device: torch.device) -> None:
@@ -199,41 +246,71 @@ def mine_with_base(archives: Archives, base: dict[str, np.ndarray], device: torc
     archives.mine(vectors, vectors)
 
 
-def train(reader: Reader, tasks: Tasks, most_steps: int | None, device: torch.device) -> None:
+def train(
+    reader: Reader, teacher: Reader | None, tasks: Tasks, arguments: argparse.Namespace, device: torch.device
+) -> None:
     reader.train()
     heads = [parameter for name, parameter in reader.named_parameters() if not name.startswith("body.")]
-    optimizer = adam(device, list(reader.body.parameters()), BODY_RATE, heads, HEADS_RATE)
+    body = list(reader.body.parameters())
+    optimizer = adam(device, body, arguments.rate, heads, arguments.heads * arguments.rate)
     in_epoch = len(tasks.epoch())
-    total = EPOCHS * in_epoch if most_steps is None else most_steps
+    total = arguments.steps or (EPOCHS * in_epoch if arguments.minutes is None else None)
     losses: dict[str, list[float]] = defaultdict(list)
     began = time.monotonic()
-    for number, step in enumerate(prefetch(tasks.steps(math.ceil(total / in_epoch))), 1):
-        set_learning_rate(optimizer, min(1, number / WARM_UP) * max(0.02, 1 - number / total))
-        loss = loss_of(reader, step, device)
+    is_rounded = False
+    for number, step in enumerate(prefetch(tasks.steps(math.ceil(total / in_epoch) if total else MOST_EPOCHS)), 1):
+        seconds = time.monotonic() - began
+        done = number / total if total else seconds / 60 / arguments.minutes
+        if done >= 1 - arguments.int8 and not is_rounded:
+            is_rounded = True
+            round_as_int8(reader)
+        set_learning_rate(optimizer, min(1, number / WARM_UP) * max(0.02, 1 - done))
+        loss = loss_of(reader, teacher, step, arguments.hold, device)
         descend(loss, reader, optimizer)
-        if number % 20 == 0 or number == total:
+        if number % 20 == 0 or done >= 1:
             losses[step.task].append(loss.item())
-        if number % in_epoch == 0 or number == total:
+        if number % in_epoch == 0 or done >= 1:
             means = {task: round(float(np.mean(values)), 3) for task, values in losses.items()}
-            print(f"step {number} of {total}: losses {means}, {time.monotonic() - began:.0f} s", flush=True)
+            print(f"step {number}, {100 * min(done, 1):.0f} %: losses {means}, {seconds:.0f} s", flush=True)
             losses.clear()
-        if number == total:
+        if done >= 1:
             break
 
 
-def loss_of(reader: Reader, step: Step, device: torch.device) -> Tensor:
-    with half_precision(device):
-        logits = reader(*(tensor.to(device, non_blocking=True) for tensor in step.batch.tensors()))
-    logits = {name: tensor.float() for name, tensor in logits.items()}
+def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, device: torch.device) -> Tensor:
+    inputs = [tensor.to(device, non_blocking=True) for tensor in step.batch.tensors()]
+    logits = judged(reader, inputs, device)
     labels = {name: tensor.to(device) for name, tensor in step.labels.items()}
     if step.task == "sentences":
         return sentence_loss(logits, labels)
-    if step.task == "pairs":
-        weights = torch.tensor(RELATION_WEIGHTS, device=device)
-        return functional.cross_entropy(
-            logits["relation"], labels["relation"], weight=weights, label_smoothing=LABEL_SMOOTHING
-        )
-    return answers_loss(logits["answers"])
+    former = None
+    if teacher is not None:
+        with torch.no_grad():
+            former = judged(teacher, inputs, device)
+    if step.task == "questions":
+        return answers_loss(logits["answers"]) if former is None else divergence(logits["answers"], former["answers"]).mean()
+    weights = torch.tensor(RELATION_WEIGHTS, device=device)
+    loss = functional.cross_entropy(
+        logits["relation"], labels["relation"], weight=weights, label_smoothing=LABEL_SMOOTHING
+    )
+    if former is None:
+        return loss
+    # Only where the former judgement was right: the rest shall be learned.
+    is_right = (former["relation"].argmax(1) == labels["relation"]).float()
+    return loss + hold * (divergence(logits["relation"], former["relation"]) * is_right).mean()
+
+
+def judged(reader: Reader, inputs: list[Tensor], device: torch.device) -> dict[str, Tensor]:
+    with half_precision(device):
+        logits = reader(*inputs)
+    return {name: tensor.float() for name, tensor in logits.items()}
+
+
+def divergence(logits: Tensor, former: Tensor) -> Tensor:
+    """How far the judgements are from the former ones, for each row."""
+    return functional.kl_div(
+        logits.log_softmax(1), former.log_softmax(1), reduction="none", log_target=True
+    ).sum(1)
 
 
 def sentence_loss(logits: dict[str, Tensor], labels: dict[str, Tensor]) -> Tensor:

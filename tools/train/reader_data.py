@@ -20,11 +20,13 @@ from formats import (
     VOICES,
     Case,
     Message,
+    Reply,
     Stream,
     StreamLine,
     held_out,
     read_cases,
     read_messages,
+    read_replies,
     read_streams,
 )
 from gloss import SEP, Pieces, is_chinese
@@ -64,6 +66,7 @@ class LabelledSentence:
     kind: int
     voice: int
     case: int
+    alone: int
     is_held_out: bool
     is_in_message: bool
     is_chinese: bool
@@ -93,6 +96,8 @@ def main() -> None:
         sentences += case_sentences(case)
     for message in read_messages(arguments.data / "messages"):
         sentences += message_sentences(message)
+    for reply in read_replies(arguments.data / "standing"):
+        sentences += reply_sentences(reply)
     pairs += list(reworded(pairs, random))
     np.savez_compressed(arguments.out, **arrays(sentences, pairs, Pieces()))
     held = sum(sentence.is_held_out for sentence in sentences), sum(pair.is_held_out for pair in pairs)
@@ -118,6 +123,7 @@ def stream_sentences(stream: Stream) -> Iterator[LabelledSentence]:
             kind=KINDS.index(line.kind) if line.kind else UNLABELLED,
             voice=VOICES.index(VOICE_OF_MARK[line.mark]) if line.mark in VOICE_OF_MARK else UNLABELLED,
             case=UNLABELLED,
+            alone=UNLABELLED,
             is_held_out=held_out(stream.id),
             is_in_message=False,
             is_chinese=stream.language == "zh",
@@ -136,6 +142,7 @@ def case_sentences(case: Case) -> Iterator[LabelledSentence]:
             kind=UNLABELLED,
             voice=UNLABELLED,
             case=CASE_ROLES.index(sentence.label),
+            alone=UNLABELLED,
             is_held_out=held_out(case.id),
             is_in_message=False,
             is_chinese=case.language == "zh",
@@ -154,10 +161,32 @@ def message_sentences(message: Message) -> Iterator[LabelledSentence]:
             kind=KINDS.index("c") if sentence.label == "i" else UNLABELLED,
             voice=VOICES.index(sentence.label),
             case=UNLABELLED,
+            alone=UNLABELLED,
             is_held_out=held_out(message.id),
             is_in_message=True,
             is_chinese=message.language == "zh",
         )
+
+
+def reply_sentences(reply: Reply) -> Iterator[LabelledSentence]:
+    """Each sentence twice: in the midst of its message, and after nothing but the message that it replies to."""
+    texts = [sentence.text for sentence in reply.sentences]
+    for number, sentence in enumerate(reply.sentences):
+        before = " ".join(texts[:number]) or reply.before
+        for context, after in ((before, " ".join(texts[number + 1 :])), (reply.before, "")):
+            yield LabelledSentence(
+                text=f"user: {sentence.text}",
+                before=context,
+                after=after,
+                worth=UNLABELLED,
+                kind=UNLABELLED,
+                voice=UNLABELLED,
+                case=UNLABELLED,
+                alone=int(sentence.label == "y"),
+                is_held_out=held_out(reply.id),
+                is_in_message=len(texts) > 1 and bool(number or after),
+                is_chinese=reply.language == "zh",
+            )
 
 
 def stream_pairs(stream: Stream, first_sentence: int, random: Random) -> Iterator[Pair]:
@@ -208,7 +237,7 @@ def arrays(sentences: list[LabelledSentence], pairs: list[Pair], pieces: Pieces)
     stored = {}
     for name, own_rows in rows.items():
         stored[f"{name}_pieces"], stored[f"{name}_lengths"] = flat_rows(own_rows)
-    for label in ("worth", "kind", "voice", "case"):
+    for label in ("worth", "kind", "voice", "case", "alone"):
         stored[label] = np.array([getattr(sentence, label) for sentence in sentences], np.int8)
     for flag in ("is_held_out", "is_in_message", "is_chinese"):
         stored[f"sentence_{flag}"] = np.array([getattr(sentence, flag) for sentence in sentences], bool)

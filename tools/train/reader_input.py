@@ -9,7 +9,7 @@ from torch import Tensor
 from gloss import CLS, SEP
 from rows import LENGTH_STEP
 
-SENTENCE_HEADS = ["worth", "kind", "voice", "case"]
+SENTENCE_HEADS = ["worth", "kind", "voice", "case", "alone"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,10 @@ class ReaderData:
     def sentence_labels(self, numbers: np.ndarray) -> dict[str, Tensor]:
         return {head: torch.from_numpy(labels[numbers]) for head, labels in self.labels.items()}
 
-    def pair_batch(self, numbers: np.ndarray) -> SegmentBatch:
-        return segment_batch([self._old[number] for number in numbers], [self._new[number] for number in numbers])
+    def pair_batch(self, numbers: np.ndarray, old: np.ndarray | None = None) -> SegmentBatch:
+        """The old and the new line of each pair; `old` names the pairs whose old lines are taken instead."""
+        olds = [self._old[number] for number in (numbers if old is None else old)]
+        return segment_batch(olds, [self._new[number] for number in numbers])
 
     def relations(self, numbers: np.ndarray) -> Tensor:
         return torch.from_numpy(self.relation[numbers])

@@ -12,6 +12,7 @@ from formats import (
     read_cases,
     read_dialogues,
     read_messages,
+    read_replies,
     read_streams,
 )
 
@@ -68,9 +69,10 @@ class FormatsTest(unittest.TestCase):
                 (read_streams, "streams"),
                 (read_cases, "cases"),
                 (read_messages, "messages"),
+                (read_replies, "standing"),
             ]
         ]
-        self.assertEqual(counts, [320, 2524, 422, 1103])
+        self.assertEqual(counts, [320, 2764, 503, 1623, 550])
 
     def test_one_in_ten_is_held_out_and_ids_do_not_repeat(self) -> None:
         ids = [stream.id for stream in read_streams(DATA / "streams")]

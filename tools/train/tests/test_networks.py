@@ -7,6 +7,7 @@ from archives import answer_table, first_questions, hardest
 from encoder import Encoder, averaged, best_tokens, mixed, pooled
 from evaluate import decisions
 from gloss import CLS, SEP
+from mean import mixed_runs
 from network import WIDTH, Body
 from prefetch import prefetch
 from reader import HEADS, Reader, answers_loss, sentence_loss
@@ -116,18 +117,24 @@ class NetworksTest(unittest.TestCase):
         self.assertTrue(torch.allclose(state["body.norm.bias"], torch.full((2,), 3.0)))
         self.assertEqual(state["scale"].item(), 2.0)
 
-    def test_the_reader_has_six_heads(self) -> None:
+    def test_the_reader_has_seven_heads(self) -> None:
         reader = Reader(self.base).eval()
         with torch.no_grad():
             logits = reader(self.batch.ids, self.batch.mask, torch.zeros_like(self.batch.ids))
-        self.assertEqual(list(logits), ["worth", "kind", "voice", "case", "relation", "answers"])
+        self.assertEqual(list(logits), ["worth", "kind", "voice", "case", "alone", "relation", "answers"])
         self.assertEqual([tuple(tensor.shape) for tensor in logits.values()], [(2, size) for size in HEADS.values()])
+
+    def test_runs_are_mixed_with_their_start(self) -> None:
+        start = {"a": np.zeros(2)}
+        runs = [{"a": np.full(2, 1.0), "new": np.ones(1)}, {"a": np.full(2, 3.0), "new": np.full(1, 3.0)}]
+        found = mixed_runs(start, runs, 0.5)
+        self.assertEqual([found["a"].tolist(), found["new"].tolist()], [[1.0, 1.0], [2.0]])
 
     def test_losses_fall_for_what_is_right(self) -> None:
         right, wrong = torch.tensor([[0.0, 4.0]] + [[4.0, 0.0]] * 3), torch.tensor([[4.0, 0.0]] + [[0.0, 4.0]] * 3)
         self.assertLess(answers_loss(right), answers_loss(wrong))
         logits = {head: torch.zeros(1, classes) for head, classes in HEADS.items()}
-        labels = {"worth": torch.tensor([1]), **{head: torch.tensor([-1]) for head in ("kind", "voice", "case")}}
+        labels = {"worth": torch.tensor([1]), **{head: torch.tensor([-1]) for head in ("kind", "voice", "case", "alone")}}
         self.assertAlmostEqual(sentence_loss(logits, labels).item(), float(np.log(2)), places=5)
 
 

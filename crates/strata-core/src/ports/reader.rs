@@ -171,6 +171,8 @@ pub struct SentenceReading {
     pub voice: [f32; 7],
     /// The probability of each [`CaseRole`].
     pub case: [f32; 14],
+    /// The probability that the sentence, read alone, does not tell what it is about; 0 if the reader cannot tell.
+    pub unclear: f32,
 }
 
 impl SentenceReading {

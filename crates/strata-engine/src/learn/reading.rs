@@ -306,7 +306,7 @@ pub(crate) fn cut(read: Vec<ReadSentence>, readings: &[SentenceReading]) -> Vec<
             found.push(ReadSentence {
                 text: facts[place].clone(),
                 before: if place == 0 { sentence.before.clone() } else { facts[place - 1].clone() },
-                reading: SentenceReading { kind: reading.kind, ..sentence.reading },
+                reading: SentenceReading { kind: reading.kind, unclear: reading.unclear, ..sentence.reading },
                 verdict: sentence.verdict,
                 beside: others.map(|(_, fact)| fact.clone()).collect(),
                 told: None,

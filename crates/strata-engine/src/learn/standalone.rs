@@ -18,6 +18,9 @@ const STATEMENT_CHARS: usize = 1_000;
 /// The most characters of a message whose last sentence a reply quotes. The last sentence of a longer one seldom is what
 /// the reply speaks about, unless it is a question and the reply a short answer.
 const ANSWERED_CHARS: usize = 400;
+/// The probability from which the reader's word suffices that a sentence does not tell what it is about. Such a sentence
+/// joins no other one: often it corrects the one before it.
+const UNCLEAR: f32 = 0.7;
 
 /// The message before the one that is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,6 +87,11 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
                 }
             } else if addresses(&sentence.text) {
                 leave_out_request(&mut sentence);
+            } else if sentence.reading.unclear >= UNCLEAR {
+                match previous.asks() && sentence.before == outside {
+                    true => reply(&mut sentence, previous),
+                    false => doubt(&mut sentence),
+                }
             }
         }
         found.push(sentence);
@@ -102,6 +110,7 @@ fn leave_out_request(sentence: &mut ReadSentence) {
     }
 }
 
+/// Whether the form of a sentence shows that it does not tell what it is about.
 fn needs_context(sentence: &str) -> bool {
     begins_with_pronoun(sentence) || lacks_referent(sentence) || is_bare(sentence)
 }

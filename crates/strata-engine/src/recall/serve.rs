@@ -21,11 +21,15 @@ use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Turn;
 use strata_core::vector::Vector;
+use strata_language::amounts::{asks_amount, tells_amount};
 use strata_language::content::has_content;
 use strata_language::cues;
 
 /// The least relevance for a general request, which needs nothing of a user's own unless it matches strongly.
 const GENERAL_THRESHOLD: f32 = 0.6;
+
+/// The relevance from which an item without a number is served to a question that asks for one.
+const LIKELY_WITHOUT_AMOUNT: f32 = 0.9;
 
 const MICROS_A_DAY: f32 = 86_400_000_000.0;
 
@@ -75,6 +79,10 @@ impl Recall {
         for (candidate, score) in chosen {
             if let Some(item) = items.remove(&candidate.id) {
                 let relevance = candidate.relevance;
+                if lacks_amount(request, plan, &item, relevance) {
+                    trace.iter_mut().for_each(|trace| trace.settle(candidate.id, Outcome::BelowThreshold));
+                    continue;
+                }
                 recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
             }
         }
@@ -263,6 +271,15 @@ fn path_of(items: &[RecalledItem], found: RetrievalPath) -> RetrievalPath {
     } else {
         found
     }
+}
+
+/// Whether an item cannot answer a question for a number, because it tells none.
+fn lacks_amount(request: &RecallRequest, plan: &RecallPlan, item: &Item, relevance: f32) -> bool {
+    request.order == Order::Served
+        && plan.score_threshold > 0.0
+        && relevance < LIKELY_WITHOUT_AMOUNT
+        && asks_amount(&request.query)
+        && !tells_amount(item.content())
 }
 
 /// The most relevant candidates, without a threshold.

@@ -160,14 +160,16 @@ impl Loaded {
     fn read_sentences(&self, sentences: &[SentenceInContext]) -> Result<Vec<SentenceReading>> {
         let sequences = sentences.iter().map(|one| self.sentence(one)).collect::<Result<Vec<_>>>()?;
         let mut readings = vec![SentenceReading::default(); sentences.len()];
-        let outputs = ["worth", "kind", "voice", "case"];
-        self.session.run_heads(&sequences, &outputs, Urgency::Background, |index, output, logits| {
+        let outputs = ["worth", "kind", "voice", "case", "alone"];
+        let known = if self.session.has_output("alone") { &outputs[..] } else { &outputs[..4] };
+        self.session.run_heads(&sequences, known, Urgency::Background, |index, output, logits| {
             let reading = &mut readings[index];
             match output {
                 0 => reading.worth = softmax::<2>(logits)[1],
                 1 => reading.kind = softmax(logits),
                 2 => reading.voice = softmax(logits),
-                _ => reading.case = softmax(logits),
+                3 => reading.case = softmax(logits),
+                _ => reading.unclear = softmax::<2>(logits)[0],
             }
         })?;
         Ok(readings)
