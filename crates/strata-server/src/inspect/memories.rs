@@ -72,7 +72,8 @@ pub(super) struct MemoryRow {
     pub(super) text: Clipped,
     pub(super) kind: &'static str,
     pub(super) since: String,
-    pub(super) until: Option<String>,
+    /// When it was true, in words.
+    pub(super) period: String,
     pub(super) badge: Option<(&'static str, &'static str)>,
 }
 
@@ -83,9 +84,19 @@ impl MemoryRow {
             text: room.line(&memory.content, 320),
             kind: memory.kind.as_str(),
             since: day(memory.valid_from),
-            until: memory.valid_to.map(day),
+            period: period(memory),
             badge: badge(memory),
         }
+    }
+}
+
+/// When a statement was true: `since` a day, from one day to another, or `on` a single day.
+pub(super) fn period(memory: &Memory) -> String {
+    let since = day(memory.valid_from);
+    match memory.valid_to.map(day) {
+        None => format!("since {since}"),
+        Some(until) if until == since => format!("on {since}"),
+        Some(until) => format!("{since} – {until}"),
     }
 }
 

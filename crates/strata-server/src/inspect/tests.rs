@@ -166,7 +166,8 @@ async fn a_memory_is_searched_edited_deleted_restored_and_forgotten() {
         "{}",
         shown.body
     );
-    assert!(found("state=past&q=ROWS").await.contains("alert(1)"), "the former statement");
+    let past = found("state=past&q=ROWS").await;
+    assert!(past.contains("alert(1)") && past.contains("<span>on 20"), "the former statement: {past}");
     assert_eq!(submit(&server, &path("/delete"), "form_token=t1", &FORM).await.status, 303);
     assert!(
         found("state=deleted").await.contains("rows at dawn") && !found("").await.contains("rows at dawn")
