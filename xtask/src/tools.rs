@@ -58,6 +58,12 @@ const TOOLS: &[Tool] = &[
         probe: &["chromium", "--version"],
         packages: &["chromium", "chromium-driver"],
     },
+    Tool {
+        name: "a font with Chinese characters",
+        why: "the pictures of the inspector show Chinese",
+        probe: &["sh", "-c", "fc-list :lang=zh | grep -q ."],
+        packages: &["fontconfig", "fonts-wqy-microhei"],
+    },
 ];
 
 /// Whether system packages may be installed.

@@ -1,29 +1,42 @@
 //! The pages of the inspector, of a user with 100,000 turns and 50,000 memories: the time at the server, and the bytes sent.
+//!
+//! The large store is served with words alone, because its vectors would take hours to make. The pages that ask the encoder and the
+//! reader are measured over a small store that has its vectors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::metric::{PromptUse, RequestMetric};
 use strata_core::scope::Scope;
 use strata_core::store::{Change, ChangeSet, Store};
+use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Metadata;
-use strata_core::{MemoryId, RequestId};
+use strata_core::{MemoryId, RequestId, SessionId, SummaryId};
 
 use crate::Bench;
 use crate::corpus::{Corpus, Random};
 use crate::fill::{self, measured_user};
+use crate::recall::BUILTIN;
 use crate::report::{Report, Target, median, p99};
 use crate::server::{Client, Served};
+use crate::vectors::{builtin, embedded};
 
 /// The items of one change set.
 const BATCH: usize = 500;
 
 /// The number of loads of each page that are measured, after some that are not.
 const LOADS: usize = 20;
+
+/// The requests whose traces are kept. The newest one is the measured page.
+const TRACES: usize = 30;
+
+/// The versions of the measured session's summary, more than its page shows.
+const VERSIONS: u64 = 16;
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (turns, memories) = (bench.size(100_000, 2_000), bench.size(50_000, 1_000));
@@ -32,11 +45,54 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let served = Served::start_with(&bench.binary, &store, "words", &["learn.reader=off".to_owned()])?;
     served.wait_until_ready()?;
     let mut client = served.connect()?;
+    let corpus = Corpus::new();
+    let mut random = Random::new(8);
+    for _ in 0..TRACES {
+        explain(&mut client, &corpus.question(&mut random))?;
+    }
+    let pages = pages(&mut client)?;
+    let mut largest = load_all(&mut client, &pages, report)?;
+    drop(served);
+    largest = largest.max(measure_networks(bench, report)?);
+    report.add("the largest page", largest as f64 / 1e3, "kB", Some(Target::AtMost(100.0)));
+    Ok(())
+}
+
+/// Asks a question whose request keeps its trace.
+fn explain(client: &mut Client, question: &str) -> Result<()> {
+    let user = measured_user()?;
+    client.post("/search", &json!({ "query": question, "user_id": user.as_str(), "explain": true }))?;
+    Ok(())
+}
+
+/// The pages that ask the encoder and the reader, over a store that has its vectors. Returns the bytes of the largest one.
+fn measure_networks(bench: &mut Bench, report: &mut Report) -> Result<usize> {
+    let turns = bench.size(1_000, 200);
+    let store = embedded(bench, &builtin()?, turns)?;
+    let served = Served::start_with(&bench.binary, &store, BUILTIN, &["learn.reader=builtin".to_owned()])?;
+    served.wait_until_ready()?;
+    let mut client = served.connect()?;
+    let question = Corpus::new().question(&mut Random::new(9)).replace(' ', "+");
+    let statement = "My+sister+moved+to+Porto+in+March+and+works+at+the+aquarium";
+    let pages = [
+        ("try it, a question, encoder and reader", format!("/inspect/try?q={question}")),
+        ("try it, a statement, encoder and reader", format!("/inspect/try?q={statement}")),
+        (
+            "prompt, a question, encoder and reader",
+            format!("/inspect/sessions/session-1/prompt?q={question}"),
+        ),
+    ];
+    let pages = pages.map(|(name, path)| (name, format!("{path}&user=measured")));
+    load_all(&mut client, &pages, report)
+}
+
+/// Loads each page several times and adds its times to the report. Returns the bytes of the largest page.
+fn load_all(client: &mut Client, pages: &[(&str, String)], report: &mut Report) -> Result<usize> {
     let mut largest = 0;
-    for (name, path) in pages(&mut client)? {
+    for (name, path) in pages {
         let mut times = Vec::new();
         for load in 0..LOADS + 3 {
-            let (time, bytes) = client.page(&path).with_context(|| format!("loading {path}"))?;
+            let (time, bytes) = client.page(path).with_context(|| format!("loading {path}"))?;
             if load >= 3 {
                 times.push(time);
                 largest = largest.max(bytes);
@@ -45,8 +101,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
         report.add(format!("{name}, median"), median(&mut times), "ms", Some(Target::AtMost(50.0)));
         report.add(format!("{name}, p99"), p99(&mut times), "ms", None);
     }
-    report.add("the largest page", largest as f64 / 1e3, "kB", Some(Target::AtMost(100.0)));
-    Ok(())
+    Ok(largest)
 }
 
 /// Every page: its name and its path.
@@ -114,6 +169,16 @@ async fn filled(bench: &Bench, turns: usize, memories: usize, requests: usize) -
         Change::AddRequest(Box::new(request(number, corpus.question(&mut questions), &mut random, now)))
     })
     .await?;
+    let session = SessionId::new("session-3")?;
+    write(&store, now, VERSIONS as usize, |number| {
+        Change::PutSummary(Box::new(summary(
+            &session,
+            number as u64,
+            corpus.long_question(&mut questions),
+            now,
+        )))
+    })
+    .await?;
     fill::wait_for_index(&store).await?;
     store.close().await?;
     Ok(path)
@@ -130,6 +195,33 @@ async fn write(
         store.apply(&measured_user()?, ChangeSet::new(now, changes)).await?;
     }
     Ok(())
+}
+
+/// A version of the summary of the measured session.
+fn summary(session: &SessionId, number: u64, said: String, now: Timestamp) -> Summary {
+    let id = |number: u64| SummaryId(fill::id(11, number).0);
+    let at = now - SignedDuration::from_mins(60 * (VERSIONS - number) as i64);
+    Summary {
+        id: id(number),
+        session: session.clone(),
+        strategy: Strategy::Window,
+        level: 0,
+        start_seq: 0,
+        end_seq: number * 6 + 5,
+        base_id: number.checked_sub(1).map(id),
+        status: SummaryStatus::Completed,
+        // Most of the text stays from version to version, as in a real chain.
+        text: format!(
+            "{}\nVersion {number}: {said}",
+            "They spoke about the harbour, the boats and the tides. ".repeat(40)
+        ),
+        structured: None,
+        input_tokens: 900,
+        output_tokens: 200,
+        generation_ms: Some(1_500),
+        created_at: at,
+        updated_at: at,
+    }
 }
 
 /// A memory of the last thirty days; every tenth is closed.

@@ -62,14 +62,30 @@ pub struct ReportRows {
     pub requests: Vec<RequestMetric>,
     /// The jobs whose last change is in the period.
     pub jobs: Vec<Job>,
-    /// Whether there were more rows than were read. Then the oldest are missing.
-    pub is_cut: bool,
+    /// If there were more rows of the period than were read: the moment from which on none is missing.
+    pub complete_since: Option<Timestamp>,
+}
+
+impl ReportRows {
+    /// Adds the newest rows of a user. If there are as many as the `limit` of each kind, older rows were not read. That matters only
+    /// if the oldest row that was read lies in the period: jobs are kept for longer.
+    pub fn add(&mut self, requests: Vec<RequestMetric>, jobs: Vec<Job>, asked: Period, limit: u32) {
+        let oldest = |count: usize, oldest: Option<Timestamp>| oldest.filter(|_| count >= limit as usize);
+        let ends = [
+            oldest(requests.len(), requests.iter().map(|row| row.created_at).min()),
+            oldest(jobs.len(), jobs.iter().map(|job| job.created_at).min()),
+        ];
+        let cut = ends.into_iter().flatten().filter(|end| *end > asked.since);
+        self.complete_since = cut.chain(self.complete_since).max();
+        self.requests.extend(requests);
+        self.jobs.extend(jobs.into_iter().filter(|job| job.updated_at >= asked.since));
+    }
 }
 
 /// How well memory works in a period.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The period. If rows are missing, it begins with the oldest row that was read.
+    /// The period. If older rows were not read, it begins where all rows are known.
     pub period: Period,
     /// The number of requests that asked recall.
     pub requests: usize,
@@ -92,14 +108,22 @@ pub struct Report {
 impl Report {
     /// Computes the report of a period.
     pub fn of(rows: &ReportRows, asked: Period) -> Self {
-        let oldest = rows.requests.iter().map(|row| row.created_at).min();
-        let since = oldest.filter(|_| rows.is_cut).unwrap_or(asked.since).max(asked.since);
-        let period = Period { since, ..asked };
+        let Some(since) = rows.complete_since.filter(|since| *since > asked.since) else {
+            return Self::of_all(rows, asked, false);
+        };
+        // Rates are right only over a time of which all rows are known.
+        let mut rows = rows.clone();
+        rows.requests.retain(|row| row.created_at >= since);
+        rows.jobs.retain(|job| job.updated_at >= since);
+        Self::of_all(&rows, Period { since, ..asked }, true)
+    }
+
+    fn of_all(rows: &ReportRows, period: Period, is_cut: bool) -> Self {
         let asking: Vec<&RequestMetric> = rows.requests.iter().filter(|row| has_asked(row)).collect();
         let mut report = Self {
             period,
             requests: asking.len(),
-            is_cut: rows.is_cut,
+            is_cut,
             recall: RecallFigures::of(&asking),
             days: figures::by_day(&asking, period),
             tokens: TokenFigures::of(&rows.requests),

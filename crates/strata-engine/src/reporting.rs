@@ -39,18 +39,15 @@ impl Reporting {
         // A period that would begin in the future is the last second.
         let since = since.min(until.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(until));
         let mut rows = ReportRows { in_force: self.in_force, ..ReportRows::default() };
-        let mut items = 0;
+        let (asked, mut items) = (Period { since, until }, 0);
         for user in users {
             let requests = self.requests.list(user, Some(since), limit).await?;
-            let mut jobs = self.store.jobs(user, &JobQuery { limit, ..JobQuery::default() }).await?;
-            rows.is_cut |= requests.len() >= limit as usize || jobs.len() >= limit as usize;
-            jobs.retain(|job| job.updated_at >= since);
-            rows.requests.extend(requests);
-            rows.jobs.extend(jobs);
+            let jobs = self.store.jobs(user, &JobQuery { limit, ..JobQuery::default() }).await?;
+            rows.add(requests, jobs, asked, limit);
             items += self.items(user).await?;
         }
         rows.items = Some(items);
-        Ok(Report::of(&rows, Period { since, until }))
+        Ok(Report::of(&rows, asked))
     }
 
     /// The number of a user's turns and current memories, counted up to a few.

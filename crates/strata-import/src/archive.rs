@@ -27,7 +27,7 @@ use strata_core::store::{
 use strata_core::summary::Summary;
 use strata_core::{Error, KeyId, Memory, Result, Session, Store, Turn, UserId};
 
-pub use read::{ArchiveOptions, ArchiveReport, import};
+pub use read::{ArchiveOptions, ArchiveReport, import, verify};
 
 /// The version of the format.
 const VERSION: u32 = 1;

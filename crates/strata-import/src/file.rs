@@ -1,11 +1,12 @@
 //! Imports a file of another program, whose form is recognised or named.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use strata_core::{Error, Result, UserId};
 use strata_engine::Engine;
 
-use crate::foreign::{self, FileReport, Remembered, Target};
+use crate::foreign::{self, Contents, FileReport, Remembered, Target};
 use crate::formats::{self, Format, Source};
 
 /// The options of an import.
@@ -13,6 +14,8 @@ use crate::formats::{self, Format, Source};
 pub struct FileOptions {
     /// The form; `None` recognises it by the content.
     pub format: Option<Format>,
+    /// The name of the session that a whole file becomes; `None` takes the file's name.
+    pub name: Option<String>,
     /// The user, whatever the file says.
     pub user: Option<UserId>,
     /// The user of conversations for which the file names none.
@@ -45,9 +48,23 @@ pub async fn file(
     path: &Path,
     engine: &Engine,
     options: &FileOptions,
-    mut progress: impl FnMut(&FileProgress) + Send,
+    progress: impl FnMut(&FileProgress) + Send,
 ) -> Result<FileReport> {
-    let (format, mut contents) = load(path, options).await?;
+    load(path, engine, options).await?.import(engine, progress).await
+}
+
+/// A file that was understood and checked, and can be imported.
+#[derive(Debug)]
+pub struct LoadedFile {
+    path: PathBuf,
+    format: Format,
+    target: Target,
+    contents: Contents,
+}
+
+/// Reads the file at `path` and checks that all of it can be imported, before [`LoadedFile::import`] writes anything.
+pub async fn load(path: &Path, engine: &Engine, options: &FileOptions) -> Result<LoadedFile> {
+    let (format, mut contents) = understood(path, options).await?;
     let target = Target {
         user: options.user.clone(),
         default_user: options.default_user.clone(),
@@ -55,29 +72,63 @@ pub async fn file(
         form: format.as_str(),
     };
     foreign::check(&mut contents, engine, &target, options.skip_bad)?;
-    let mut report = FileReport { format: format.as_str().to_owned(), ..FileReport::default() };
-    report.skipped = std::mem::take(&mut contents.skipped);
-    let mut state =
-        FileProgress { conversations: (0, contents.chats.len() as u64), items: (0, contents.items()) };
-    progress(&state);
-    for chat in &contents.chats {
-        foreign::record(engine, &target, chat, &mut report).await?;
-        state.conversations.0 += 1;
-        state.items.0 += chat.messages.len() as u64;
-        progress(&state);
-    }
-    let tell = |done| {
-        state.items.0 += done;
-        progress(&state);
-    };
-    foreign::remember(engine, &target, &contents.memories, &mut report, tell).await?;
-    Ok(report)
+    Ok(LoadedFile { path: path.to_owned(), format, target, contents })
 }
 
-async fn load(path: &Path, options: &FileOptions) -> Result<(Format, foreign::Contents)> {
+impl LoadedFile {
+    /// Records the content, and reports `progress` after each conversation.
+    pub async fn import(
+        self,
+        engine: &Engine,
+        mut progress: impl FnMut(&FileProgress) + Send,
+    ) -> Result<FileReport> {
+        let Self { format, target, contents, .. } = self;
+        let mut report = FileReport { format: format.as_str().to_owned(), ..FileReport::default() };
+        let mut state =
+            FileProgress { conversations: (0, contents.chats.len() as u64), items: (0, contents.items()) };
+        report.skipped = contents.skipped;
+        progress(&state);
+        for chat in &contents.chats {
+            foreign::record(engine, &target, chat, &mut report).await?;
+            state.conversations.0 += 1;
+            state.items.0 += chat.messages.len() as u64;
+            progress(&state);
+        }
+        let tell = |done| {
+            state.items.0 += done;
+            progress(&state);
+        };
+        foreign::remember(engine, &target, &contents.memories, &mut report, tell).await?;
+        Ok(report)
+    }
+}
+
+/// Fails if two files would share a session that is only named after them.
+pub fn check_apart<'a>(files: impl IntoIterator<Item = &'a LoadedFile>) -> Result<()> {
+    let mut seen = HashMap::new();
+    for file in files {
+        for chat in file.contents.chats.iter().filter(|chat| chat.is_named_by_file) {
+            let known = seen.insert((&chat.user, &chat.session), &file.path);
+            if let Some(other) = known.filter(|other| **other != file.path) {
+                return Err(Error::invalid(format!(
+                    "`{}` and `{}` would both be session `{}`; import each by itself with a `--prefix` of its own",
+                    other.display(),
+                    file.path.display(),
+                    chat.session
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn understood(path: &Path, options: &FileOptions) -> Result<(Format, Contents)> {
     let (path, options) = (path.to_owned(), options.clone());
     let loading = tokio::task::spawn_blocking(move || {
-        let source = formats::read(&path)?;
+        let mut source = formats::read(&path)?;
+        if let Some(name) = options.name {
+            source.name = name;
+        }
         let format = options.format.map_or_else(|| formats::recognise(&source), Ok)?;
         let contents = formats::understand(&source, format, options.skip_bad)?;
         Ok::<_, Error>((format, contents))
@@ -98,7 +149,7 @@ pub struct FileMemory {
     pub at: Option<jiff::Timestamp>,
 }
 
-/// The memories of a mem0 export.
+/// The current memories of a mem0 export.
 pub fn mem0_memories(path: &Path) -> Result<Vec<FileMemory>> {
     let source: Source = formats::read(path)?;
     let format = formats::recognise(&source)?;
@@ -114,5 +165,7 @@ pub fn mem0_memories(path: &Path) -> Result<Vec<FileMemory>> {
         let Remembered { id, user, content, created_at, updated_at, .. } = memory;
         FileMemory { id, user, content, at: updated_at.or(created_at) }
     };
-    Ok(contents.memories.into_iter().map(seen).collect())
+    // What has ended or was deleted needs no mending.
+    let current = contents.memories.into_iter().filter(Remembered::is_current);
+    Ok(current.map(seen).collect())
 }

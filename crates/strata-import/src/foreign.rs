@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use strata_core::id::TurnId;
-use strata_core::memory::{MemoryKind, MemoryNotes};
+use strata_core::memory::{MemoryKind, MemoryNotes, TodoState};
 use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, TurnQuery};
-use strata_core::turn::{Metadata, NewMessage};
+use strata_core::turn::{Hidden, Metadata, NewMessage};
 use strata_core::{Error, Memory, MemoryId, Result, Role, SessionId, Turn, UserId};
 use strata_engine::prompt::strip_injected;
 use strata_engine::{Engine, ImportedSession, ReadInto};
@@ -28,6 +28,8 @@ pub(crate) struct Chat {
     pub(crate) user: Option<String>,
     /// The name of the session.
     pub(crate) session: String,
+    /// Whether the name is made from the name of the file.
+    pub(crate) is_named_by_file: bool,
     /// The title.
     pub(crate) title: Option<String>,
     /// The place in the file, for messages to a person.
@@ -55,20 +57,42 @@ impl Said {
 }
 
 /// A memory of another program.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Remembered {
     /// The id in the source.
     pub(crate) id: String,
     pub(crate) user: Option<String>,
+    /// Whether it holds for all users.
+    pub(crate) is_shared: bool,
     pub(crate) agent: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) kind: MemoryKind,
     pub(crate) content: String,
+    /// From 0 to 1; `None` if the source does not say.
+    pub(crate) confidence: Option<f32>,
+    /// How a todo ended.
+    pub(crate) todo: Option<TodoState>,
+    pub(crate) valid_from: Option<Timestamp>,
+    /// The end of its validity; `None` while it is valid.
+    pub(crate) valid_to: Option<Timestamp>,
+    /// The id, in the source, of the memory that replaced it.
+    pub(crate) replaced_by: Option<String>,
+    /// The id, in the source, of a memory that it may contradict.
+    pub(crate) disputed_with: Option<String>,
+    pub(crate) certainty: Option<u8>,
+    pub(crate) hidden: Option<Hidden>,
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) updated_at: Option<Timestamp>,
     pub(crate) metadata: Metadata,
     /// The place in the file.
     pub(crate) place: String,
+}
+
+impl Remembered {
+    /// Whether the source believes it now.
+    pub(crate) fn is_current(&self) -> bool {
+        self.valid_to.is_none() && self.hidden.is_none()
+    }
 }
 
 /// The content of a file.
@@ -121,6 +145,14 @@ impl Target {
             (Some(user), _) => Ok(user.clone()),
             (None, Some(name)) => UserId::new(name),
             (None, None) => Ok(self.default_user.clone()),
+        }
+    }
+
+    /// The owner of a memory: the user, or all users.
+    fn owner(&self, memory: &Remembered) -> Result<UserId> {
+        match (&self.user, &memory.user, memory.is_shared) {
+            (None, None, true) => Ok(UserId::global()),
+            _ => self.user(memory.user.as_deref()),
         }
     }
 
@@ -179,7 +211,7 @@ pub(crate) fn check(contents: &mut Contents, engine: &Engine, target: &Target, s
     }
     chats.retain(|chat| holds(&chat.place, target.user(chat.user.as_deref()).map(drop)));
     memories.retain(|memory| {
-        let user = target.user(memory.user.as_deref()).map(drop);
+        let user = target.owner(memory).map(drop);
         let content = engine.imports.check_content(&memory.content);
         holds(&memory.place, user.and(content))
     });
@@ -264,7 +296,7 @@ pub(crate) async fn remember(
 ) -> Result<()> {
     let mut by_user: BTreeMap<UserId, Vec<&Remembered>> = BTreeMap::new();
     for memory in memories {
-        by_user.entry(target.user(memory.user.as_deref())?).or_default().push(memory);
+        by_user.entry(target.owner(memory)?).or_default().push(memory);
     }
     for (user, memories) in by_user {
         for batch in memories.chunks(MEMORIES_A_BATCH) {
@@ -307,25 +339,35 @@ fn memory_of(memory: &Remembered, user: &UserId, target: &Target, now: Timestamp
     let created_at = memory.created_at.unwrap_or(now).min(now);
     let recorded_at = memory.updated_at.unwrap_or(created_at).clamp(created_at, now);
     // A program that keeps the ids of its memories finds them again.
-    let id = Uuid::parse_str(&memory.id)
-        .unwrap_or_else(|_| derived_id(&["memory", user.as_str(), target.form, &memory.id]));
+    let id_of = |id: &str| {
+        MemoryId(
+            Uuid::parse_str(id).unwrap_or_else(|_| derived_id(&["memory", user.as_str(), target.form, id])),
+        )
+    };
     let first_recorded_at = (recorded_at > created_at).then_some(created_at);
+    let notes = MemoryNotes {
+        first_recorded_at,
+        todo: memory.todo,
+        disputed: memory.disputed_with.as_deref().map(id_of),
+        certainty: memory.certainty,
+        ..MemoryNotes::default()
+    };
     Ok(Memory {
-        id: MemoryId(id),
+        id: id_of(&memory.id),
         session: memory.session.as_deref().map(|name| target.session(name)).transpose()?,
         agent: memory.agent.clone(),
         kind: memory.kind,
         content: memory.content.clone(),
-        confidence: 1.0,
-        valid_from: created_at,
-        valid_to: None,
+        confidence: memory.confidence.unwrap_or(1.0),
+        valid_from: memory.valid_from.unwrap_or(created_at),
+        valid_to: memory.valid_to,
         recorded_at,
-        replaced_by: None,
+        replaced_by: memory.replaced_by.as_deref().filter(|_| memory.valid_to.is_some()).map(id_of),
         source_turns: Vec::new(),
         source_summary: None,
         metadata: memory.metadata.clone(),
-        notes: MemoryNotes { first_recorded_at, ..MemoryNotes::default() },
-        hidden: None,
+        notes,
+        hidden: memory.hidden.map(|hidden| Hidden { at: hidden.at.clamp(recorded_at, now), ..hidden }),
     })
 }
 

@@ -61,7 +61,9 @@ const MAX_BYTES: u64 = 4 << 30;
 /// A file that was read, and its form.
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
-    /// The name without the extension, for sessions that have no name of their own.
+    /// The name of the session that the whole file becomes.
+    pub(crate) name: String,
+    /// The file's name without the extension, for sessions that have no name of their own.
     stem: String,
     pub(crate) texts: Vec<String>,
     modified: Option<Timestamp>,
@@ -101,7 +103,7 @@ pub(crate) fn read(path: &Path) -> Result<Source> {
     let modified = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(&name).to_owned();
-    Ok(Source { path: path.to_owned(), stem, texts, modified })
+    Ok(Source { path: path.to_owned(), name, stem, texts, modified })
 }
 
 fn as_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
@@ -273,7 +275,8 @@ pub(crate) fn understand(source: &Source, format: Format, skip_bad: bool) -> Res
 pub(crate) fn fuzz_understand(data: &[u8]) {
     let path = PathBuf::from("file");
     let Ok(text) = as_text(&path, data.to_vec()) else { return };
-    let source = Source { path, stem: "file".to_owned(), texts: vec![text], modified: None };
+    let name = "file".to_owned();
+    let source = Source { path, stem: name.clone(), name, texts: vec![text], modified: None };
     let _ = recognise(&source);
     for format in <Format as strum::VariantArray>::VARIANTS {
         for skip_bad in [false, true] {

@@ -16,7 +16,9 @@ mod source;
 mod transfer;
 mod values;
 
-pub use file::{FileMemory, FileOptions, FileProgress, file, mem0_memories, recognise};
+pub use file::{
+    FileMemory, FileOptions, FileProgress, LoadedFile, check_apart, file, load, mem0_memories, recognise,
+};
 pub use foreign::{FileReport, Skips};
 pub use formats::Format;
 pub use transfer::{Transferred, transfer};

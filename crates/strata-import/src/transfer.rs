@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 use strata_core::hash::{FNV_START, fnv_append};
 use strata_core::store::{
-    Change, ChangeSet, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SESSION_PURPOSES,
-    SummaryQuery, TurnQuery, session_space,
+    Change, ChangeSet, CheckDepth, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page,
+    SESSION_PURPOSES, SummaryQuery, TurnQuery, session_space,
 };
 use strata_core::turn::NewTurn;
 use strata_core::{Error, Result, Session, Store, Turn, UserId};
@@ -47,14 +47,18 @@ pub struct Transferred {
 }
 
 /// Copies everything that `from` has and `to` has not, and compares both. `models` are the models whose vectors are copied.
-/// `tell` is called from time to time with what has been looked through.
+/// `tell` is called from time to time with what has been looked through, and with the number of all turns and memories.
 pub async fn transfer(
     from: &dyn Store,
     to: &dyn Store,
     models: &[String],
-    mut tell: impl FnMut(&Transferred),
+    mut tell: impl FnMut(&Transferred, u64),
 ) -> Result<Transferred> {
     let mut done = Transferred::default();
+    let health = from.check(CheckDepth::Quick).await?;
+    let all = health.turns + health.memories;
+    let mut tell = |done: &Transferred| tell(done, all);
+    tell(&done);
     let users = users(from).await?;
     for user in &users {
         let mut copy = Copy { from, to, user, done: &mut done, tell: &mut tell };

@@ -123,6 +123,18 @@ async fn import(store: &dyn Store, path: &Path) -> ArchiveReport {
 }
 
 #[tokio::test]
+async fn a_copy_tells_its_total_from_the_start_and_comes_to_it() {
+    let (from, to) = (filled().await, InMemoryStore::new());
+    for _ in 0..2 {
+        let mut told = Vec::new();
+        let tell = |done: &strata_import::Transferred, all: u64| told.push((done.turns + done.memories, all));
+        strata_import::transfer(&from, &to, &[], tell).await.unwrap();
+        assert_eq!((told[0], *told.last().unwrap()), ((0, 6), (6, 6)));
+        assert!(told.is_sorted() && told.iter().all(|(_, all)| *all == 6), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_export_is_imported_without_loss() {
     let (files, source) = (Files::new(), filled().await);
     let export = exported(&source, None).await;

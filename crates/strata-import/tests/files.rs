@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use strata_core::memory::TodoState;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::conformance::fixture::fresh;
 use strata_core::store::{InMemoryStore, MemoryQuery, MemorySelect, Page, TurnQuery};
+use strata_core::turn::HiddenReason;
 use strata_core::{Memory, Role, SessionId, Turn, UserId};
 use strata_engine::{Engine, Settings};
-use strata_import::{FileOptions, FileReport, Format, recognise};
+use strata_import::{FileOptions, FileReport, Format, check_apart, load, mem0_memories, recognise};
 use tempfile::TempDir;
 
 struct Fixed;
@@ -230,6 +232,120 @@ async fn openai_logs_are_joined_where_they_continue() {
     let lines = "{\"role\":\"user\",\"content\":\"One.\"}\n{\"role\":\"assistant\",\"content\":\"Two.\"}\n{\"role\":\"user\",\"content\":\"One.\"}\n";
     assert_eq!(desk.import("talk.jsonl", lines).await.turns_added, 3);
     assert_eq!(desk.said("talk").await.len(), 3, "a message that is said twice is two turns");
+}
+
+#[tokio::test]
+async fn lines_of_different_users_never_share_a_session() {
+    let desk = Desk::new();
+    let line = |user: &str, session: Option<&str>, texts: &[&str]| {
+        let messages: Vec<_> = texts.iter().map(|text| json!({ "role": "user", "content": text })).collect();
+        let mut line = json!({ "user": user, "messages": messages });
+        if let Some(session) = session {
+            line["session_id"] = json!(session);
+        }
+        format!("{line}\n")
+    };
+    // Everybody begins with the same words, with and without the name of a session.
+    let log = [
+        line("ida", Some("main"), &["Hello."]),
+        line("olav", Some("main"), &["Hello."]),
+        line("ida", Some("main"), &["Hello.", "My loom is new."]),
+        line("olav", Some("main"), &["Hello.", "我的船是红色的。"]),
+        line("ida", None, &["Good day."]),
+        line("olav", None, &["Good day."]),
+        line("olav", None, &["Good day.", "The mast is ash."]),
+    ];
+    let report = desk.import("log.jsonl", log.concat()).await;
+    assert_eq!((report.conversations, report.turns_added), (4, 7));
+    let texts = async |user: &str, session: &str| -> Vec<String> {
+        desk.turns(user, session).await.into_iter().map(|turn| turn.content).collect()
+    };
+    assert_eq!(texts("ida", "main").await, ["Hello.", "My loom is new."]);
+    assert_eq!(texts("olav", "main").await, ["Hello.", "我的船是红色的。"]);
+    assert_eq!(texts("ida", "log-5").await, ["Good day."]);
+    assert_eq!(texts("olav", "log-6").await, ["Good day.", "The mast is ash."]);
+}
+
+#[tokio::test]
+async fn what_is_over_stays_over() {
+    let desk = Desk::new();
+    let rows = json!({ "results": [
+        { "id": "0b5e3a52-2f2f-4c7e-8a55-5c2d8c1f9e12", "memory": "Lives in Oslo", "kind": "fact", "confidence": 0.5,
+          "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "valid_from": "2025-12-24T00:00:00Z",
+          "valid_to": "2026-02-01T00:00:00Z", "replaced_by": "0b5e3a52-2f2f-4c7e-8a55-5c2d8c1f9e13", "hidden": null },
+        { "id": "0b5e3a52-2f2f-4c7e-8a55-5c2d8c1f9e13", "memory": "Lives in Bergen", "valid_to": null, "hidden": null },
+        { "id": "3", "memory": "Paint the boat", "kind": "todo", "todo": "done", "valid_to": "2026-03-01T00:00:00Z" },
+        { "id": "4", "memory": "Has a secret", "hidden": "deleted", "created_at": "2026-01-01T00:00:00Z",
+          "updated_at": "2026-04-01T00:00:00Z" },
+        { "id": "5", "memory": "The office closes at six", "user_id": null, "scope": "global" },
+        { "id": "6", "memory": "Lives in Tromsø", "disputed_with": "0b5e3a52-2f2f-4c7e-8a55-5c2d8c1f9e13", "certainty": 60 },
+    ] });
+    desk.import("mem0.json", rows.to_string()).await;
+    let memories = desk.memories("default").await;
+    let one = |text: &str| memories.iter().find(|memory| memory.content == text).unwrap();
+    let current: Vec<&str> =
+        memories.iter().filter(|memory| memory.is_current()).map(|memory| memory.content.as_str()).collect();
+    assert_eq!(current.len(), 2, "{current:?}");
+    let oslo = one("Lives in Oslo");
+    assert_eq!((oslo.valid_from.to_string().as_str(), oslo.confidence), ("2025-12-24T00:00:00Z", 0.5));
+    assert_eq!(oslo.replaced_by, Some(one("Lives in Bergen").id));
+    let disputed = one("Lives in Tromsø").notes;
+    assert_eq!((disputed.disputed, disputed.certainty), (Some(one("Lives in Bergen").id), Some(60)));
+    assert_eq!(one("Paint the boat").todo(), Some(TodoState::Done));
+    let hidden = one("Has a secret").hidden.unwrap();
+    assert_eq!(
+        (hidden.reason, hidden.at.to_string().as_str()),
+        (HiddenReason::Deleted, "2026-04-01T00:00:00Z")
+    );
+    let shared = desk.engine.store().memories(&UserId::global(), &MemoryQuery::new(MemorySelect::All)).await;
+    assert_eq!(shared.unwrap().len(), 1, "what all users share stays shared");
+    let message = desk.refused("wrong.json", "[{\"memory\":\"x\",\"valid_to\":\"soon\"}]").await;
+    assert!(message.contains("memory 1: `valid_to` is no time"), "{message}");
+    let message = desk.refused("wrong.json", "[{\"memory\":\"x\",\"hidden\":\"away\"}]").await;
+    assert!(message.contains("`away`"), "{message}");
+    let examined = mem0_memories(&desk.write("mem0.json", rows.to_string())).unwrap();
+    assert_eq!(examined.len(), 3, "what is over needs no mending");
+}
+
+#[tokio::test]
+async fn a_page_of_mem0_that_is_not_the_last_says_so() {
+    let desk = Desk::new();
+    let page = |next: Value| json!({ "count": 2, "next": next, "previous": null, "results": [{ "memory": "Rows" }] });
+    let more = page(json!("https://api.mem0.ai/v1/memories/?page=2"));
+    let report = desk.import("page.json", more.to_string()).await;
+    assert!(report.skipped.iter().any(|(reason, _)| reason.contains("next page")), "{:?}", report.skipped);
+    let report = desk.import("page.json", page(Value::Null).to_string()).await;
+    assert_eq!((report.memories_present, report.skipped.iter().count()), (1, 0));
+    let both = json!([more, page(Value::Null)]).to_string();
+    let options = FileOptions { format: Some(Format::Mem0), ..FileOptions::default() };
+    let report = desk.import_with("pages.json", both, &options).await.unwrap();
+    assert_eq!(report.skipped.iter().count(), 0, "the last page is there");
+}
+
+#[tokio::test]
+async fn files_that_would_share_a_session_are_refused() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.folder.path().join("sub")).unwrap();
+    for (name, other, text) in [
+        ("plan.md", "sub/plan.md", "Sow peas."),
+        ("log.jsonl", "sub/log.jsonl", "{\"messages\":[{\"role\":\"user\",\"content\":\"One.\"}]}"),
+    ] {
+        let mut loaded = Vec::new();
+        for name in [name, other] {
+            let path = desk.write(name, text);
+            loaded.push(load(&path, &desk.engine, &FileOptions::default()).await.unwrap());
+        }
+        let refused = check_apart(&loaded).unwrap_err();
+        assert!(refused.message().contains("--prefix"), "{refused}");
+        check_apart(&loaded[..1]).unwrap();
+    }
+    // With a name of its own, each is a session.
+    for name in ["plan.md", "sub/plan.md"] {
+        let options = FileOptions { name: Some(name.to_owned()), ..FileOptions::default() };
+        let loaded = load(&desk.folder.path().join(name), &desk.engine, &options).await.unwrap();
+        loaded.import(&desk.engine, |_| {}).await.unwrap();
+        assert_eq!(desk.said(name).await, said(&[(Role::User, "Sow peas.")]));
+    }
 }
 
 #[tokio::test]

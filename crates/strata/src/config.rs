@@ -167,6 +167,21 @@ impl Config {
         }
     }
 
+    /// The settings of a trial with invented data at `store`: the defaults, on loopback, without another program's model. Only the
+    /// port, the log and the choice of less work (`embedder = words`, `learn.reader = off`) are a person's own.
+    pub fn on_its_own(&self, store: StoreUrl) -> Result<Self> {
+        let mut config =
+            Self { store, log: self.log.clone(), log_format: self.log_format, ..Self::defaults() };
+        config.listen.set_port(self.listen.port());
+        if self.models.embedder == EmbedderChoice::Words {
+            config.models.embedder = EmbedderChoice::Words;
+        }
+        if self.learning.reader == ReaderChoice::Off {
+            config.learning.reader = ReaderChoice::Off;
+        }
+        config.complete()
+    }
+
     /// Derives what depends on several settings, and checks what several settings have to agree on.
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };

@@ -100,6 +100,24 @@ await page.getByLabel("What it forgot").fill("it forgot the second rehearsal");
 await page.getByRole("button", { name: "It forgot" }).click();
 await page.getByText("Your complaint was filed").waitFor();
 
+// Every turn of a long session can be reached, and the page of a turn leads back to it.
+await page.goto(root + paths["session-long"]);
+for (let pages = 0; (await page.getByRole("link", { name: "Earlier turns" }).count()) > 0 && pages < 5; pages++) {
+  await page.getByRole("link", { name: "Earlier turns" }).click();
+  await settled(page);
+}
+check((await page.locator("#turn-0").count()) === 1, "the first turn of a long session is shown");
+await page.locator("#turn-0 .meta a").click();
+await page.locator(".crumbs a").last().click();
+check((await page.locator("#turn-0").count()) === 1, "a turn's page leads back to the turn");
+
+// Versions of a summary show what has changed, and a dispute names the other memory.
+await page.goto(root + paths.summaries);
+check((await page.locator(".versions > li").count()) >= 3, "three versions of the summary are shown");
+check((await page.locator(".versions ins").count()) >= 2, "the versions show what was added");
+await page.goto(root + paths["memory-disputed"]);
+check((await page.locator("[aria-labelledby=dispute] a.statement").count()) === 1, "the dispute names the other memory");
+
 // Hostile and huge content is text and nothing else.
 for (const path of hostile) {
   await page.goto(root + path);

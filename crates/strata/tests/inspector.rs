@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::{Client, Server, node_folder, show};
+use support::{Client, Server, node_folder, show, store_url, strata};
 
 /// Where Debian's package puts the browser.
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -22,9 +22,13 @@ fn every_page_works_in_a_browser() {
         folder.display()
     );
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start_with(&directory.path().join("inspected.db"), &["request_timeout_secs=300"]);
+    let store = directory.path().join("inspected.db");
+    let dispute = disputed(directory.path(), &store);
+    summarised(directory.path(), &store);
+    let server = Server::start_with(&store, &["request_timeout_secs=300"]);
     let mut client = server.client();
-    let pages = fill(&mut client);
+    let mut pages = fill(&mut client);
+    pages["paths"]["memory-disputed"] = format!("/inspect/memories/{dispute}").into();
     let screenshots: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../target/screenshots"].iter().collect();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inspector.mjs");
     let output = Command::new("node")
@@ -35,6 +39,70 @@ fn every_page_works_in_a_browser() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}\n{}", show(&output), server.log());
+}
+
+/// Imports two memories that may contradict each other, and returns the id of the newer one.
+fn disputed(folder: &Path, store: &Path) -> &'static str {
+    let newer = "0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d02";
+    let memories = json!({"results": [
+        {"id": "0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d01", "memory": "The Petrel is insured until the end of May",
+            "kind": "fact", "created_at": "2026-01-05T09:00:00Z"},
+        {"id": newer, "memory": "The insurance of the Petrel ran out in April", "kind": "fact",
+            "created_at": "2026-03-02T09:00:00Z", "disputed_with": "0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d01", "certainty": 61},
+    ]});
+    let file = folder.join("disputed.json");
+    std::fs::write(&file, memories.to_string()).unwrap();
+    let imported = strata().args(["import", "--store", &store_url(store)]).arg(&file).output().unwrap();
+    assert!(imported.status.success(), "{}", show(&imported));
+    newer
+}
+
+/// A session with several pages of turns.
+fn watch(client: &mut Client, at: String) {
+    let messages: Vec<Value> = (0..45)
+        .map(|hour| {
+            let role = if hour % 2 == 0 { "user" } else { "assistant" };
+            let text =
+                format!("Watch {hour:02}: wind {} knots, sea {} dm. 风向西。", 8 + hour % 7, 3 + hour % 5);
+            json!({"role": role, "content": text, "created_at": at})
+        })
+        .collect();
+    post(client, "/turns", &json!({"session_id": "night watch", "messages": messages}));
+}
+
+/// A session whose window is summarised three times.
+fn summarised(folder: &Path, store: &Path) {
+    let pump = [
+        ("user", "The bilge pump of the Petrel runs all night. What could it be?"),
+        (
+            "assistant",
+            "Found: the float switch sticks. I suspect that the hull has a leak.\n\n- [ ] dry the bilge\n- [x] check the fuse\n- [ ] look at the stern gland",
+        ),
+        ("user", "The stern gland drips, about a drop a second."),
+        (
+            "assistant",
+            "Root cause: the packing of the stern gland is worn. We decided to replace it on Saturday.\n\n```\nbilge: 12 mm\npump: 4.2 A\n```",
+        ),
+        ("user", "船尾的水泵周六修好了，谢谢。"),
+        ("assistant", "太好了，水泵已经修好，我记下来了。"),
+        ("user", "The pump was quiet last night, and the bilge is dry."),
+        ("assistant", "Then the new packing holds. Look at the gland again after a week."),
+        ("user", "A week later there is still no drop. The fuse is a spare one of 10 A now."),
+        ("assistant", "Noted: a fuse of 10 A, and nothing drips. The case is closed."),
+    ];
+    let file = folder.join("pump.jsonl");
+    for part in [0..6, 6..8, 8..10] {
+        let line = |(role, said): &(&str, &str)| format!("{}\n", json!({"role": role, "content": said}));
+        std::fs::write(&file, pump[part].iter().map(line).collect::<String>()).unwrap();
+        let record = ["record", "--session", "petrel: bilge pump"];
+        // `strata learn` returns when the window is summarised.
+        for arguments in [&record[..], &["learn"]] {
+            let input = std::fs::File::open(&file).unwrap();
+            let ran =
+                strata().args(arguments).args(["--store", &store_url(store)]).stdin(input).output().unwrap();
+            assert!(ran.status.success(), "{}", show(&ran));
+        }
+    }
 }
 
 fn text(value: &Value) -> String {
@@ -71,15 +139,7 @@ fn fill(client: &mut Client) -> Value {
             &json!({"session_id": format!("harbour log {:02}", 28 - day), "messages": messages}),
         );
     }
-    let pump = json!([
-        {"role": "user", "content": "The bilge pump of the Petrel runs all night. What could it be?"},
-        {"role": "assistant", "content": "Found: the float switch sticks. I suspect that the hull has a leak.\n\n- [ ] dry the bilge\n- [x] check the fuse\n- [ ] look at the stern gland"},
-        {"role": "user", "content": "The stern gland drips, about a drop a second."},
-        {"role": "assistant", "content": "Root cause: the packing of the stern gland is worn. We decided to replace it on Saturday.\n\n```\nbilge: 12 mm\npump: 4.2 A\n```"},
-        {"role": "user", "content": "船尾的水泵周六修好了，谢谢。"},
-        {"role": "assistant", "content": "太好了，水泵已经修好，我记下来了。"},
-    ]);
-    post(client, "/turns", &json!({"session_id": "petrel: bilge pump", "messages": pump}));
+    watch(client, at(2));
     let hostile = "<script>globalThis.hacked = 1</script><img src=x onerror=\"globalThis.hacked = 2\">";
     let long =
         format!("A log of the engine. {hostile} {}", "rpm 1800, oil 3.1 bar, water 71 °C; ".repeat(28_000));
@@ -140,6 +200,8 @@ fn fill(client: &mut Client) -> Value {
             "sessions": "/inspect/sessions",
             "session": pump,
             "state": format!("{pump}/state"),
+            "session-long": "/inspect/sessions/night%20watch",
+            "session-first": "/inspect/sessions/night%20watch?after=-1",
             "summaries": format!("{pump}/summaries"),
             "prompt": format!("{pump}/prompt"),
             "odd-session": odd_session,

@@ -163,16 +163,16 @@ _Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class AsyncTransport(_Settings):
-    """The transport of asyncio."""
+    """The transport of asyncio. A connection belongs to the event loop that has opened it, so each loop keeps its own."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._idle: list[_Connection] = []
+        self._idle: dict[asyncio.AbstractEventLoop, list[_Connection]] = {}
 
     async def close(self) -> None:
-        """Close the kept connections. The client still works, and opens new ones."""
-        while self._idle:
-            self._idle.pop()[1].close()
+        """Close the kept connections of this event loop. The client still works, and opens new ones."""
+        for _, writer in self._idle.pop(asyncio.get_running_loop(), []):
+            writer.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -195,8 +195,9 @@ class AsyncTransport(_Settings):
         target, lines, payload = self._request(path, query, body, headers)
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         request = f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + payload
+        idle = self._kept()
         while True:
-            kept = self._idle.pop() if repeatable and self._idle else None
+            kept = idle.pop() if repeatable and idle else None
             writer: asyncio.StreamWriter | None = None
             try:
                 async with asyncio.timeout(self._timeout):
@@ -213,10 +214,17 @@ class AsyncTransport(_Settings):
                     writer.close()
                 raise
             if stays:
-                self._idle.append((reader, writer))
+                idle.append((reader, writer))
             else:
                 writer.close()
             return self._answer(status, answered, data)
+
+    def _kept(self) -> list[_Connection]:
+        """The kept connections of this event loop. Those of closed loops are dropped, because they cannot be used any more."""
+        for loop in list(self._idle):
+            if loop.is_closed():
+                self._idle.pop(loop, None)
+        return self._idle.setdefault(asyncio.get_running_loop(), [])
 
     async def _open(self) -> _Connection:
         return await asyncio.open_connection(self._host, self._port, ssl=self._tls)

@@ -193,14 +193,32 @@ fn the_99th_percentile_needs_a_hundred_values() {
 
 #[test]
 fn a_period_whose_rows_were_not_all_read_begins_with_the_oldest_read() {
-    let rows = ReportRows {
-        requests: vec![request(3 * DAY), request(5 * DAY)],
-        is_cut: true,
-        ..ReportRows::default()
-    };
+    let mut rows = ReportRows::default();
+    rows.add(vec![request(5 * DAY), request(3 * DAY)], Vec::new(), week(), 2);
     let report = Report::of(&rows, week());
-    assert_eq!(report.period.since, at(3 * DAY));
+    assert_eq!((report.period.since, report.is_cut), (at(3 * DAY), true));
     assert_eq!((report.period.days(), report.cost.days), (4.0, 4.0));
+    // A user whose rows are all known does not lengthen the period, and older rows of such a user do not count.
+    rows.add(vec![request(4 * DAY), request(DAY)], Vec::new(), week(), 3);
+    let report = Report::of(&rows, week());
+    assert_eq!((report.period.since, report.requests), (at(3 * DAY), 3));
+}
+
+#[test]
+fn jobs_from_before_the_period_do_not_shorten_it() {
+    let old: Vec<Job> = (0..5).map(|day| job(None, -(10 + day) * DAY)).collect();
+    let recent = job(None, 6 * DAY);
+    let jobs = |extra: &[Job]| [extra, &old[..]].concat();
+    let report = |jobs: Vec<Job>| {
+        let mut rows = ReportRows::default();
+        let limit = jobs.len() as u32;
+        rows.add(vec![request(6 * DAY)], jobs, week(), limit);
+        Report::of(&rows, week())
+    };
+    let unshortened = report(jobs(&[recent.clone()]));
+    assert_eq!((unshortened.period, unshortened.is_cut), (week(), false));
+    let shortened = report(vec![recent]);
+    assert_eq!((shortened.period.since, shortened.is_cut), (at(6 * DAY), true));
 }
 
 #[test]

@@ -62,6 +62,11 @@ pub async fn import(
     Ok(ArchiveReport { found: checked.counts, added: writing.added })
 }
 
+/// Fails if the export at `path` could not be imported. Nothing is written.
+pub async fn verify(store: &dyn Store, path: &Path, options: &ArchiveOptions) -> Result<()> {
+    check(store, path, options).await.map(drop)
+}
+
 /// A file that can be imported.
 struct Checked {
     counts: ArchiveCounts,

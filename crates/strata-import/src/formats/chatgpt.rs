@@ -71,9 +71,17 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
         for _ in beside {
             reading.contents.skipped.add("messages of abandoned branches");
         }
+        let is_named_by_file = conversation.id.is_none();
         let session = conversation.id.clone().unwrap_or_else(|| reading.session(number));
         let title = conversation.title.filter(|title| !title.trim().is_empty());
-        reading.contents.chats.push(Chat { user: None, session, title, place: what, messages });
+        reading.contents.chats.push(Chat {
+            session,
+            is_named_by_file,
+            title,
+            place: what,
+            messages,
+            ..Chat::default()
+        });
     }
     Ok(())
 }

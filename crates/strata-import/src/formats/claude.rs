@@ -46,9 +46,17 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
                 None => reading.contents.skipped.add("empty messages"),
             }
         }
+        let is_named_by_file = conversation.uuid.is_none();
         let session = conversation.uuid.unwrap_or_else(|| reading.session(number));
         let title = conversation.name.filter(|name| !name.trim().is_empty());
-        reading.contents.chats.push(Chat { user: None, session, title, place: what, messages });
+        reading.contents.chats.push(Chat {
+            session,
+            is_named_by_file,
+            title,
+            place: what,
+            messages,
+            ..Chat::default()
+        });
     }
     Ok(())
 }

@@ -46,6 +46,7 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
                 title: None,
                 place: format!("line {line}"),
                 messages: messages.collect(),
+                ..Chat::default()
             });
         }
     }

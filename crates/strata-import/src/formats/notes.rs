@@ -27,8 +27,9 @@ pub(super) fn read(text: &str, format: Format, reading: &mut Reading<'_>) {
         reading.contents.skipped.add("files without text");
         return;
     }
-    let session = source.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    reading.contents.chats.push(Chat { user: None, session, title, place: "the file".to_owned(), messages });
+    let (session, place) = (source.name.clone(), "the file".to_owned());
+    let chat = Chat { session, is_named_by_file: true, title, place, messages, ..Chat::default() };
+    reading.contents.chats.push(chat);
 }
 
 /// The lines between `---` at the beginning of a Markdown file, and the rest.

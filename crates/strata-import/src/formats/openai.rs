@@ -1,7 +1,7 @@
 //! Logs of OpenAI's chat API: JSON lines, each a message, a list of messages, or a request with its response.
 //!
 //! Programs without memory send the whole conversation each time. A line whose messages continue those of an earlier line
-//! belongs to the same session, and only its new messages count.
+//! belongs to the same session, and only its new messages count. Lines of different users never share a session.
 
 use std::collections::HashMap;
 
@@ -52,7 +52,8 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
     if !lone.is_empty() {
         let session = reading.source.stem.clone();
         let place = "the file".to_owned();
-        reading.contents.chats.push(Chat { session, place, messages: lone, ..Chat::default() });
+        let chat = Chat { session, is_named_by_file: true, place, messages: lone, ..Chat::default() };
+        reading.contents.chats.push(chat);
     }
     reading.contents.chats.extend(sessions.chats);
     Ok(())
@@ -62,9 +63,9 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
 #[derive(Default)]
 struct Sessions {
     chats: Vec<Chat>,
-    /// The conversation that has exactly these messages, by their digest.
-    by_messages: HashMap<u64, usize>,
-    by_name: HashMap<String, usize>,
+    /// The conversation of a user that has exactly these messages, by their digest.
+    by_messages: HashMap<(Option<String>, u64), usize>,
+    by_name: HashMap<(Option<String>, String), usize>,
 }
 
 impl Sessions {
@@ -72,20 +73,24 @@ impl Sessions {
         let Logged { session, user, title, messages, .. } = logged;
         let digests = digests(&messages);
         // The longest beginning that is a whole conversation so far.
-        let known = (1..=messages.len())
-            .rev()
-            .find_map(|count| Some((*self.by_messages.get(&digests[count])?, count)));
-        let named = session.as_ref().and_then(|name| self.by_name.get(name).copied());
+        let known = (1..=messages.len()).rev().find_map(|count| {
+            let place = self.by_messages.get(&(user.clone(), digests[count]))?;
+            Some((*place, count))
+        });
+        let named =
+            session.as_ref().and_then(|name| self.by_name.get(&(user.clone(), name.clone())).copied());
         let (place, begin) = match (known, named) {
             (Some((place, count)), None) if session.is_none() => (place, count),
             (Some((place, count)), Some(named)) if place == named => (place, count),
             (_, Some(named)) => (named, common(&self.chats[named].messages, &messages)),
             _ => {
+                let is_named_by_file = session.is_none();
                 let session = session.unwrap_or(name);
-                self.by_name.insert(session.clone(), self.chats.len());
+                self.by_name.insert((user.clone(), session.clone()), self.chats.len());
                 self.chats.push(Chat {
-                    user,
+                    user: user.clone(),
                     session,
+                    is_named_by_file,
                     title,
                     place: format!("line {line}"),
                     messages: Vec::new(),
@@ -96,7 +101,7 @@ impl Sessions {
         self.chats[place].messages.extend(messages.into_iter().skip(begin));
         let all = self.chats[place].messages.len();
         let whole = digests_of(&self.chats[place].messages);
-        self.by_messages.insert(whole[all], place);
+        self.by_messages.insert((user, whole[all]), place);
     }
 }
 

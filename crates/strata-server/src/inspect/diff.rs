@@ -55,12 +55,14 @@ pub(super) fn diff(old: &str, new: &str) -> Vec<Part> {
     parts
 }
 
-/// The words of a text with the space after them. A Chinese character is a word of its own.
+/// The words of a text with the space after them. A Chinese character is a word of its own, and so is the end of a line: a last
+/// word stays the same if a line follows it.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut in_space) = (0, false);
     for (place, character) in text.char_indices() {
-        let begins = (in_space && !character.is_whitespace()) || is_ideograph(character);
+        let is_end = character == '\n';
+        let begins = (in_space && !character.is_whitespace()) || is_ideograph(character) || is_end;
         if begins && place > start {
             words.push(&text[start..place]);
             start = place;
@@ -124,6 +126,8 @@ mod tests {
         check("the red boat", "the blue boat", "the -[red ]+[blue ]boat");
         check("", "all new", "+[all new]");
         check("all gone", "", "-[all gone]");
+        check("all dry.", "all dry.\nnew line", "all dry.+[\nnew line]");
+        check("水修好。\n谢", "水修好。", "水修好。-[\n谢]");
         check("船在西湖", "船在东湖", "船在-[西]+[东]湖");
     }
 

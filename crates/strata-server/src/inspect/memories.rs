@@ -72,7 +72,8 @@ pub(super) struct MemoryRow {
     pub(super) text: Clipped,
     pub(super) kind: &'static str,
     pub(super) since: String,
-    pub(super) until: Option<String>,
+    /// When it was true, in words.
+    pub(super) period: String,
     pub(super) badge: Option<(&'static str, &'static str)>,
 }
 
@@ -83,9 +84,19 @@ impl MemoryRow {
             text: room.line(&memory.content, 320),
             kind: memory.kind.as_str(),
             since: day(memory.valid_from),
-            until: memory.valid_to.map(day),
+            period: period(memory),
             badge: badge(memory),
         }
+    }
+}
+
+/// When a statement was true: `since` a day, from one day to another, or `on` a single day.
+pub(super) fn period(memory: &Memory) -> String {
+    let since = day(memory.valid_from);
+    match memory.valid_to.map(day) {
+        None => format!("since {since}"),
+        Some(until) if until == since => format!("on {since}"),
+        Some(until) => format!("{since} – {until}"),
     }
 }
 
@@ -112,6 +123,8 @@ struct MemoriesPage {
     memories: Vec<MemoryRow>,
     newest: Option<String>,
     older: Option<String>,
+    /// Why the list ends although there are more.
+    ended: Option<&'static str>,
     is_filtered: bool,
 }
 
@@ -125,11 +138,11 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let fits = |memory: &Memory| listing.fits(memory) && memory.content.to_lowercase().contains(&words);
     let by_words = match (words.is_empty(), listing, offset) {
         (false, Listing::Current, 0) => searched(&app, &user, &words, kind).await?,
-        _ => Vec::new(),
+        _ => (Vec::new(), Rest::None),
     };
-    let (found, next) = match (words.is_empty(), listing) {
+    let (found, rest) = match (words.is_empty(), listing) {
         (true, Listing::Current | Listing::All) => listed(&app, &user, listing, kind, offset).await?,
-        _ if !by_words.is_empty() => (by_words, None),
+        _ if !by_words.0.is_empty() => by_words,
         // Parts of words are not in the index. Looking through all memories would take too long.
         _ => looked_for(&app, &user, kind, offset, fits).await?,
     };
@@ -145,7 +158,8 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
         states: Listing::ALL.iter().map(|(known, name, label)| (*name, *label, *known == listing)).collect(),
         memories: found.iter().map(|memory| MemoryRow::new(&frame, memory, &mut room)).collect(),
         newest: (offset > 0).then(|| link("")),
-        older: next.map(|next| link(&format!("&after={next}"))),
+        older: rest.next().map(|next| link(&format!("&after={next}"))),
+        ended: rest.why_ended(),
         is_filtered: is_filtered(&asked),
         frame,
     };
@@ -156,8 +170,45 @@ fn is_filtered(asked: &Asked) -> bool {
     !(asked.q.trim().is_empty() && asked.kind.is_empty() && matches!(asked.state.as_str(), "" | "current"))
 }
 
-/// Memories, and where the rest of the list begins.
-type Part = (Vec<Memory>, Option<u64>);
+/// What follows on a page of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// Nothing.
+    None,
+    /// More, from this place on.
+    From(u64),
+    /// More, behind the last place that a list goes to.
+    TooFar,
+    /// Memories that fit the words less well.
+    Weaker,
+}
+
+impl Rest {
+    /// The list goes on at a place, if lists go that far.
+    fn at(place: u64) -> Self {
+        if place < MAX_OFFSET { Self::From(place) } else { Self::TooFar }
+    }
+
+    fn next(self) -> Option<u64> {
+        match self {
+            Self::From(place) => Some(place),
+            Self::None | Self::TooFar | Self::Weaker => None,
+        }
+    }
+
+    fn why_ended(self) -> Option<&'static str> {
+        match self {
+            Self::TooFar => Some("Older ones exist. Search for words or choose a kind to find them."),
+            Self::Weaker => {
+                Some("These fit best, and there are more. Add words or choose a kind to find the others.")
+            }
+            Self::None | Self::From(_) => None,
+        }
+    }
+}
+
+/// Memories, and the rest of the list.
+type Part = (Vec<Memory>, Rest);
 
 /// One page of a list that the store can select.
 async fn listed(
@@ -174,10 +225,9 @@ async fn listed(
     // One more than shown tells whether more follow.
     let query = MemoryQuery { kind, page: Page { offset, limit: PER_PAGE + 1 }, ..MemoryQuery::new(select) };
     let mut found = app.engine().memories.list(user, &query).await?;
-    let next = Some(offset + u64::from(PER_PAGE)).filter(|next| *next < MAX_OFFSET);
-    let next = next.filter(|_| found.len() > PER_PAGE as usize);
+    let has_more = found.len() > PER_PAGE as usize;
     found.truncate(PER_PAGE as usize);
-    Ok((found, next))
+    Ok((found, if has_more { Rest::at(offset + u64::from(PER_PAGE)) } else { Rest::None }))
 }
 
 /// One page of a list that the store cannot select: the memories are looked through, the newest first, until the page is
@@ -202,26 +252,21 @@ async fn looked_for(
         for memory in chunk {
             if fits(&memory) {
                 if found.len() == PER_PAGE as usize {
-                    return Ok((found, Some(place)));
+                    return Ok((found, Rest::at(place)));
                 }
                 found.push(memory);
             }
             place += 1;
         }
         if is_last {
-            return Ok((found, None));
+            return Ok((found, Rest::None));
         }
     }
-    Ok((found, Some(place)))
+    Ok((found, Rest::at(place)))
 }
 
 /// The current memories that hold the words, best first.
-async fn searched(
-    app: &App,
-    user: &UserId,
-    words: &str,
-    kind: Option<MemoryKind>,
-) -> Result<Vec<Memory>, ApiError> {
+async fn searched(app: &App, user: &UserId, words: &str, kind: Option<MemoryKind>) -> Result<Part, ApiError> {
     let query = TextQuery {
         text: words.chars().take(200).collect(),
         matching: TextMatch::Words,
@@ -232,10 +277,14 @@ async fn searched(
         limit: PER_PAGE * 3,
     };
     let hits = app.engine().store().search(user, &query).await?;
+    let is_full = hits.len() >= query.limit as usize;
     let memories = hits.into_iter().filter_map(|hit| match hit.item {
         Item::Memory(memory) => Some(memory),
         Item::Turn(_) | Item::Summary(_) => None,
     });
     let fitting = memories.filter(|memory| kind.is_none_or(|kind| memory.kind == kind));
-    Ok(fitting.take(PER_PAGE as usize).collect())
+    let mut fitting: Vec<Memory> = fitting.collect();
+    let has_more = is_full || fitting.len() > PER_PAGE as usize;
+    fitting.truncate(PER_PAGE as usize);
+    Ok((fitting, if has_more { Rest::Weaker } else { Rest::None }))
 }

@@ -14,7 +14,7 @@ use strata_engine::{HistoryStep, MemoryEdit};
 use super::clip::{Clipped, Room};
 use super::frame::{Frame, Section, Visitor, day, moment};
 use super::guard::Form;
-use super::memories::{MemoryRow, badge};
+use super::memories::{MemoryRow, badge, period};
 use super::sessions;
 use crate::app::App;
 use crate::error::ApiError;
@@ -171,10 +171,7 @@ async fn dispute(
 
 fn step_view(frame: &Frame, step: &HistoryStep, shown: MemoryId, room: &mut Room) -> StepView {
     let memory = &step.memory;
-    let period = match memory.valid_to {
-        Some(end) => format!("{} – {}", day(memory.valid_from), day(end)),
-        None => format!("since {}", day(memory.valid_from)),
-    };
+    let period = period(memory);
     StepView {
         href: (memory.id != shown).then(|| frame.href(&format!("/inspect/memories/{}", memory.id))),
         text: room.line(&memory.content, 300),

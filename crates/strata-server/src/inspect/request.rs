@@ -24,6 +24,9 @@ use crate::error::ApiError;
 use crate::extract::PathName;
 use crate::route::Route;
 
+/// The candidates that are shown without unfolding the rest.
+const OPEN: usize = 10;
+
 /// The most candidates on the page.
 const CANDIDATES: usize = 40;
 
@@ -113,6 +116,22 @@ pub(super) struct CandidateView {
     pub(super) parts: String,
     pub(super) outcome: String,
     pub(super) is_served: bool,
+    /// Whether it is in the folded rest of the list.
+    pub(super) is_rest: bool,
+    /// The size of the rest, if it begins here.
+    pub(super) begins_rest: Option<usize>,
+}
+
+/// Folds the candidates behind the first ones and behind the last one that was served.
+fn fold(candidates: &mut [CandidateView]) {
+    let served = candidates.iter().rposition(|candidate| candidate.is_served).map_or(0, |place| place + 1);
+    let begin = served.max(OPEN).min(candidates.len());
+    let rest = &mut candidates[begin..];
+    let count = rest.len();
+    rest.iter_mut().for_each(|candidate| candidate.is_rest = true);
+    if let Some(first) = rest.first_mut() {
+        first.begins_rest = Some(count);
+    }
 }
 
 /// The candidates of a trace with their texts.
@@ -125,10 +144,11 @@ pub(super) async fn candidates(
 ) -> Result<Vec<CandidateView>, ApiError> {
     let shown = &trace.candidates[..trace.candidates.len().min(CANDIDATES)];
     let items = items(engine, user, shown).await?;
-    Ok(shown
-        .iter()
-        .map(|candidate| candidate_view(frame, candidate, items.get(&candidate.item), room))
-        .collect())
+    let views =
+        shown.iter().map(|candidate| candidate_view(frame, candidate, items.get(&candidate.item), room));
+    let mut views: Vec<CandidateView> = views.collect();
+    fold(&mut views);
+    Ok(views)
 }
 
 fn candidate_view(
@@ -160,6 +180,8 @@ fn candidate_view(
         parts: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
         outcome: candidate.outcome.to_string().replace('`', ""),
         is_served: matches!(candidate.outcome, Outcome::Served(_)),
+        is_rest: false,
+        begins_rest: None,
     }
 }
 
@@ -298,6 +320,24 @@ mod unit_tests {
             replaced_by: None,
             outcome,
         }
+    }
+
+    #[test]
+    fn the_rest_of_the_candidates_is_folded_behind_the_last_served_one() {
+        let folded = |count: u32, served: u32| {
+            let outcome =
+                |number| if number == served { Outcome::Served(1) } else { Outcome::BelowThreshold };
+            let view = |number| {
+                let candidate = candidate(number, outcome(number));
+                candidate_view(&Frame::default(), &candidate, None, &mut Room::new())
+            };
+            let mut views: Vec<CandidateView> = (0..count).map(view).collect();
+            fold(&mut views);
+            let begin = views.iter().position(|view| view.begins_rest.is_some());
+            (begin, views.iter().filter(|view| view.is_rest).count())
+        };
+        assert_eq!((folded(0, 0), folded(10, 0)), ((None, 0), (None, 0)));
+        assert_eq!((folded(14, 0), folded(14, 12)), ((Some(10), 4), (Some(13), 1)));
     }
 
     #[test]

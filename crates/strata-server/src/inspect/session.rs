@@ -15,7 +15,7 @@ use super::charts::share_width;
 use super::clip::{Clipped, Room};
 use super::diff::{Part, diff};
 use super::frame::{Frame, Section, Visitor, grouped, moment};
-use super::sessions::{named, path};
+use super::sessions::{named, path, turns_from};
 use super::turn::TurnView;
 use crate::app::App;
 use crate::error::ApiError;
@@ -95,16 +95,17 @@ async fn turns(
     let session = app.engine().sessions.get(&user, &named(id)?).await?;
     let frame = titled(frame, &session);
     let newest = session.turn_count.saturating_sub(TURNS);
-    let first = asked.after.parse::<u64>().map_or(newest, |after| after.saturating_add(1));
+    let first = match asked.after.as_str() {
+        // `turns_from` writes this for the first turn.
+        "-1" => 0,
+        after => after.parse::<u64>().map_or(newest, |after| after.saturating_add(1)),
+    };
+    let first = first.min(session.turn_count.saturating_sub(1));
     let found = app.engine().sessions.turns(&user, &session.id, first.checked_sub(1), TURNS as u32).await?;
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "", &mut room);
     let place = path(session.id.as_str());
-    let from = |first: u64| match first.checked_sub(1) {
-        Some(after) => frame.href_with(&place, &format!("after={after}")),
-        // A number is never smaller than 0, so the first turns need a page of their own.
-        None => frame.href_with(&place, "after=-1"),
-    };
+    let from = |first: u64| turns_from(&frame, session.id.as_str(), first);
     let page = TurnsPage {
         turns: found.iter().map(|turn| TurnView::new(&frame, turn, TURN_CHARS, &mut room)).collect(),
         earlier: (first > 0).then(|| from(first.saturating_sub(TURNS))),

@@ -53,6 +53,13 @@ pub(super) fn path(session: &str) -> String {
     format!("/inspect/sessions/{tilde}{}", encode(session))
 }
 
+/// The address of a session's turns from one of them on.
+pub(super) fn turns_from(frame: &Frame, session: &str, first: u64) -> String {
+    // The parameter names the turn before, and the first turn has none.
+    let after = first.checked_sub(1).map_or("-1".to_owned(), |after| after.to_string());
+    frame.href_with(&path(session), &format!("after={after}"))
+}
+
 /// The session that the part of a path names.
 pub(super) fn named(part: String) -> Result<SessionId, ApiError> {
     let name = part.strip_prefix('~').map(str::to_owned).unwrap_or(part);

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use strata_core::key::KeyScope;
 
-use super::frame::{Asked, Frame, Section, new_token};
+use super::frame::{Asked, Frame, Section, new_token, quoted};
 use super::guard::{Form, safe_next};
 use crate::app::App;
 use crate::cookies::{FORM_COOKIE, KEY_COOKIE, cookie, set_cookie};
@@ -74,7 +74,7 @@ async fn sign_in(State(app): State<App>, headers: HeaderMap, form: Form) -> Resu
         // A server without keys needs no signing in.
         Ok(_) => Ok(Redirect::to(next).into_response()),
         Err(error) => {
-            let mut response = page(&app, &headers, next, Some(error.message().replace('`', "“")))?;
+            let mut response = page(&app, &headers, next, Some(quoted(&error.message())))?;
             *response.status_mut() = StatusCode::UNAUTHORIZED;
             Ok(response)
         }

@@ -166,7 +166,8 @@ async fn a_memory_is_searched_edited_deleted_restored_and_forgotten() {
         "{}",
         shown.body
     );
-    assert!(found("state=past&q=ROWS").await.contains("alert(1)"), "the former statement");
+    let past = found("state=past&q=ROWS").await;
+    assert!(past.contains("alert(1)") && past.contains("<span>on 20"), "the former statement: {past}");
     assert_eq!(submit(&server, &path("/delete"), "form_token=t1", &FORM).await.status, 303);
     assert!(
         found("state=deleted").await.contains("rows at dawn") && !found("").await.contains("rows at dawn")
@@ -225,6 +226,8 @@ async fn with_keys_a_person_signs_in_and_sees_what_the_key_may_read() {
     for wrong in ["", "x", "strata_00000000000000000000000000000000", &collector] {
         let answer = sign_in(wrong).await;
         assert!(answer.status == 401 && answer.header("set-cookie").is_none(), "{wrong}: {}", answer.body);
+        let quotes = |quote: &str| answer.body.matches(quote).count();
+        assert_eq!(quotes("“"), quotes("”"), "{}", answer.body);
     }
     let signed_in = sign_in(&ada).await;
     assert_eq!((signed_in.status.as_u16(), signed_in.header("location")), (303, Some("/inspect/report")));
@@ -310,6 +313,75 @@ async fn long_lists_have_pages() {
         "{first}"
     );
     assert!(body("/inspect/memories?user=ada&after=40").await.contains("number 04"));
+}
+
+/// The address behind a link with these words.
+fn link(body: &str, words: &str) -> Option<String> {
+    let before = body.split(&format!(">{words}</a>")).next().filter(|before| before.len() < body.len())?;
+    let href = before.rsplit("href=\"").next()?.split('"').next()?;
+    Some(href.replace("&#38;", "&").replace("&amp;", "&"))
+}
+
+#[tokio::test]
+async fn every_turn_of_a_session_can_be_reached() {
+    let server = TestServer::new();
+    for (session, count) in [("long", 75), ("short", 1)] {
+        let said: Vec<Value> =
+            (0..count).map(|n| json!({"role": "user", "content": format!("said {n:02}.")})).collect();
+        server.post("/turns", json!({"user_id": "ada", "session_id": session, "messages": said})).await;
+        let mut seen = std::collections::BTreeSet::new();
+        let mut next = Some(format!("/inspect/sessions/{session}?user=ada"));
+        let mut pages = 0;
+        let mut body = String::new();
+        while let Some(path) = next {
+            body = page(&server, &path, &[]).await.body;
+            seen.extend((0..count).filter(|n| body.contains(&format!("said {n:02}."))));
+            next = link(&body, "Earlier turns");
+            pages += 1;
+            assert!(pages <= 4, "{session}: the pages go round");
+        }
+        assert_eq!(seen.len(), count, "{session}: {seen:?}");
+        let first = page(&server, &link(&body, "#0").unwrap(), &[]).await.body;
+        let back = page(&server, &link(&first, session).unwrap(), &[]).await.body;
+        assert!(back.contains("said 00.") && !back.contains("nothing was said"), "{back}");
+    }
+    let beyond = page(&server, "/inspect/sessions/short?user=ada&after=99", &[]).await.body;
+    assert!(beyond.contains("said 00."), "{beyond}");
+}
+
+#[tokio::test]
+async fn a_list_that_ends_early_says_so() {
+    use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect};
+    use strata_core::{Memory, MemoryId};
+    let server = TestServer::new();
+    let (user, engine) = (UserId::new("ada").unwrap(), server.app.engine());
+    let anchorage = json!({"user_id": "ada", "text": "the anchorage is calm", "infer": false});
+    server.post("/memories", anchorage).await;
+    let query = MemoryQuery::new(MemorySelect::All);
+    let first = engine.store().memories(&user, &query).await.unwrap().remove(0);
+    for _ in 0..52 {
+        let another = |_| Memory { id: MemoryId(engine.next_id()), ..first.clone() };
+        let changes = (0..100).map(|number| Change::AddMemory(Box::new(another(number)))).collect();
+        engine.store().apply(&user, ChangeSet::new(engine.now(), changes)).await.unwrap();
+    }
+    // A list by time, and one that looks for parts of words.
+    for query in ["", "&state=all&q=nchorag"] {
+        let mut next = Some(format!("/inspect/memories?user=ada{query}"));
+        let (mut pages, mut body) = (0, String::new());
+        while let Some(path) = next {
+            body = page(&server, &path, &[]).await.body;
+            next = link(&body, "Older memories");
+            pages += 1;
+            assert!(pages <= 5_000 / 40, "the pages go round");
+        }
+        assert!(body.contains("Older ones exist"), "{body}");
+    }
+    let body =
+        async |query: &str| page(&server, &format!("/inspect/memories?user=ada&{query}"), &[]).await.body;
+    assert!(body("q=anchorage").await.contains("These fit best, and there are more"));
+    assert!(!body("q=anchorage&state=deleted").await.contains("there are more"));
+    server.post("/memories", json!({"user_id": "ada", "text": "the buoy is green", "infer": false})).await;
+    assert!(!body("q=buoy").await.contains("there are more"));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use strata_core::{Error, Turn, TurnId};
 
 use super::clip::{Clipped, Room, parts};
 use super::frame::{Frame, Section, Visitor, grouped, moment};
-use super::sessions::path;
+use super::sessions::turns_from;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::PathName;
@@ -84,8 +84,7 @@ async fn show(
     let frame = frame.titled(Section::Sessions, format!("Turn {}", turn.seq));
     let link = |part: usize| frame.href_with(&format!("/inspect/turns/{id}"), &format!("page={part}"));
     let mut room = Room::new();
-    let back =
-        frame.href_with(&path(turn.session.as_str()), &format!("after={}", turn.seq.saturating_sub(1)));
+    let back = turns_from(&frame, turn.session.as_str(), turn.seq);
     let page = TurnPage {
         session: (format!("{back}#turn-{}", turn.seq), room.line(turn.session.as_str(), 120).text),
         turn: TurnView::new(&frame, &turn, usize::MAX, &mut room),

@@ -33,7 +33,8 @@ use crate::output::{Output, note};
 /// Play a bundled conversation, show what memory makes of it, and serve it
 ///
 /// The demo needs no key and no network. It records six weeks of a conversation in English and Chinese in a temporary store,
-/// learns from it, and asks some questions. Then it serves the store until Ctrl-C, and the store is removed.
+/// learns from it, and asks some questions. Then it serves the store until Ctrl-C, and the store is removed. Whatever the settings
+/// are, it listens on loopback only, with the models inside the binary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata demo\n  strata demo --no-serve --json")]
 pub(crate) struct Args {
@@ -96,8 +97,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         .prefix("strata-demo-")
         .tempdir()
         .context("no temporary folder can be created")?;
-    let mut config: Config = context.config.clone();
-    config.store = StoreUrl::Sqlite(folder.path().join("strata.db"));
+    // A person's own settings may name other machines, which the demo neither asks nor lets in.
+    let config: Config = context.config.on_its_own(StoreUrl::Sqlite(folder.path().join("strata.db")))?;
     let store = strata::open_store(&config.store).await?;
     context.close_later(store.clone());
     let engine = strata::engine(&config, store)?;

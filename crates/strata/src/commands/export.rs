@@ -103,7 +103,7 @@ async fn write(
 }
 
 /// Creates a file that only its owner can read, because it holds private conversations.
-fn create(file: &Path) -> std::io::Result<File> {
+pub(super) fn create(file: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -4,7 +4,7 @@ use strata_core::metric::FeedbackKind;
 use strata_server::wire::RequestResponse;
 
 use super::ids::{self, IdText};
-use super::{Context, JsonArgs, UserArgs};
+use super::{Context, JsonArgs, UserArgs, users};
 use crate::failure::Outcome;
 use crate::output::Output;
 
@@ -36,6 +36,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let user = user.of(context);
     context.existing_store()?;
     let engine = context.engine_to_write().await?;
+    users::warn_if_unknown(&engine, &user).await?;
     let request = ids::request(&engine, &user, &request).await?;
     let row = engine.reporting.complain(&user, request, kind, &text).await?;
     if json {

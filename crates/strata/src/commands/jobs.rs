@@ -8,6 +8,7 @@ use strata_engine::{Engine, MODEL_FAILED, WITHOUT_MODEL};
 use strata_server::wire::{JobResponse, JobsResponse};
 
 use super::ids::{self, IdText};
+use super::users::warn_if_unknown;
 use super::{Context, JsonArgs};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
@@ -85,10 +86,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 
 /// Finds a job of one user, or of all users if none is named.
 async fn find(engine: &Engine, user: Option<UserId>, id: &IdText) -> Outcome<Job> {
-    let users = match user {
-        Some(user) => vec![user],
-        None => users(engine).await?,
-    };
+    let users = named_or_all(engine, user).await?;
     let id = ids::job(engine, &users, id).await?;
     for user in users {
         match engine.jobs.get(&user, id).await {
@@ -102,10 +100,7 @@ async fn find(engine: &Engine, user: Option<UserId>, id: &IdText) -> Outcome<Job
 async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
     let ListArgs { user, all_users: _, session, status, limit, json } = args;
     let query = JobQuery { id: None, status, session, limit };
-    let users = match user {
-        Some(user) => vec![user],
-        None => users(engine).await?,
-    };
+    let users = named_or_all(engine, user).await?;
     let mut jobs = Vec::new();
     for user in &users {
         jobs.extend(engine.jobs.list(user, &query).await?);
@@ -144,6 +139,13 @@ fn problem(job: &Job) -> String {
         Some(failure) => format!("done without the model: {failure}"),
         None => job.last_error.clone().unwrap_or_default(),
     }
+}
+
+/// The user that a command names, or all users.
+async fn named_or_all(engine: &Engine, named: Option<UserId>) -> Outcome<Vec<UserId>> {
+    let Some(user) = named else { return users(engine).await };
+    warn_if_unknown(engine, &user).await?;
+    Ok(vec![user])
 }
 
 /// All users.

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::jobs::users;
+use super::users::warn_if_unknown;
 use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -53,6 +54,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     context.existing_store()?;
     let engine = eager_engine(context).await?;
+    if let Some(user) = &args.user {
+        warn_if_unknown(&engine, user).await?;
+    }
     let mut report = Report::default();
     loop {
         drain(&engine, args.user.as_ref(), context.config.learning.workers(), &mut report).await?;

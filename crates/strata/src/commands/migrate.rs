@@ -1,12 +1,9 @@
 //! `strata migrate`: moves a whole store into another one, such as a file into a PostgreSQL database.
 
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
 use strata::config::StoreUrl;
 use strata_import::Transferred;
 
-use super::{Context, JsonArgs};
+use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
@@ -51,10 +48,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let target = strata::open_store(&to).await.map_err(|error| not_opened(&to, error))?;
     let embedder = strata::embedder(&context.config).ok().flatten();
     let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
-    let bar = progress();
-    let tell = |done: &Transferred| {
-        bar.set_message(format!("{} users, {} turns, {} memories", done.users, done.turns, done.memories));
-    };
+    let bar = progress::copy_bar();
+    let tell = |done: &Transferred, all: u64| progress::show_copied(&bar, done, all);
     let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
     bar.finish_and_clear();
     let closed = (source.close().await, target.close().await);
@@ -83,14 +78,4 @@ fn address(context: &Context, text: &str) -> Outcome<StoreUrl> {
         Err(error) => return Err(Failure::usage(error.message().to_owned())),
     };
     context.config.store_at(url).map_err(|error| Failure::usage(error.message().to_owned()))
-}
-
-/// The progress bar, which is hidden if stderr is not a terminal.
-fn progress() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    bar.enable_steady_tick(Duration::from_millis(100));
-    match ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }

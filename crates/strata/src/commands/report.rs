@@ -8,7 +8,7 @@ use strata_engine::REPORT_DAYS;
 use strata_engine::report::{Latencies, Report, Unit};
 use strata_server::wire::ReportResponse;
 
-use super::{Context, JsonArgs};
+use super::{Context, JsonArgs, users};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
@@ -53,7 +53,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         None => engine.reporting.days_ago(args.days),
     };
     let users = match &args.user {
-        Some(user) => vec![user.clone()],
+        Some(user) => {
+            users::warn_if_unknown(&engine, user).await?;
+            vec![user.clone()]
+        }
         None => engine.store().users(Page::first(MAX_USERS)).await?,
     };
     let report = engine.reporting.report(&users, since, MAX_ROWS).await?;
@@ -91,7 +94,7 @@ fn show_figures(report: &Report, args: &Args, output: &mut Output) -> Outcome {
         report.requests
     ))?;
     if report.is_cut {
-        output.line("there were more rows than were read; the period begins with the oldest row read")?;
+        output.line("there were more rows than were read; the period begins where all of them are known")?;
     }
     let percent =
         |share: Option<f64>| share.map_or("not enough data".to_owned(), |share| Unit::Share.words(share));

@@ -3,10 +3,11 @@
 mod forget;
 
 use clap::Subcommand;
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 use strata_core::store::{CheckDepth, MemoryQuery, MemorySelect, Page};
-use strata_core::{Session, UserId};
+use strata_core::{Memory, Session, UserId};
 use strata_engine::Engine;
 
 use super::{Context, JsonArgs, jobs};
@@ -39,7 +40,7 @@ struct UserRow {
     sessions: u64,
     turns: u64,
     memories: u64,
-    updated_at: Option<jiff::Timestamp>,
+    updated_at: Option<Timestamp>,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
@@ -83,15 +84,19 @@ async fn list(engine: &Engine, context: &Context, json: JsonArgs, output: &mut O
 
 async fn row(engine: &Engine, user: &UserId) -> Outcome<UserRow> {
     let sessions = engine.sessions.list(user, Page::first(u32::MAX)).await?;
-    let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
-    let memories = engine.memories.list(user, &current).await?;
+    // Also closed and deleted memories are data of the user.
+    let memories = engine.memories.list(user, &MemoryQuery::new(MemorySelect::All)).await?;
     let updated = sessions.iter().map(|session| session.updated_at);
-    let updated_at = updated.chain(memories.iter().map(|memory| memory.recorded_at)).max();
+    let changed = |memory: &Memory| {
+        let ends = [memory.valid_to, memory.hidden.map(|hidden| hidden.at)];
+        ends.into_iter().flatten().fold(memory.recorded_at, Timestamp::max)
+    };
+    let updated_at = updated.chain(memories.iter().map(changed)).max();
     Ok(UserRow {
         user: user.as_str().to_owned(),
         sessions: sessions.len() as u64,
         turns: sessions.iter().map(|session: &Session| session.turn_count).sum(),
-        memories: memories.len() as u64,
+        memories: memories.iter().filter(|memory| memory.is_current()).count() as u64,
         updated_at,
     })
 }

@@ -12,7 +12,7 @@ use strata_core::store::{MemoryQuery, MemorySelect, Page, TurnQuery};
 use strata_import::Transferred;
 use strata_vault::{Git, Progress, VaultStore};
 
-use super::{Context, JsonArgs};
+use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
@@ -123,10 +123,9 @@ async fn history(context: &Context) -> Outcome<Arc<VaultStore>> {
 
 async fn look(context: &Context, output: &mut Output) -> Outcome {
     context.existing_store()?;
-    let (bar, progress) = progress_bar();
-    let store = open(context, Some(progress)).await;
-    bar.finish_and_clear();
-    report(store?.as_ref(), output).await
+    let store = opened(vault(context)?).await.map_err(|error| context.not_opened(error))?;
+    context.close_later(store.clone());
+    report(store.as_ref(), output).await
 }
 
 async fn rebuild(context: &Context, output: &mut Output) -> Outcome {
@@ -135,11 +134,12 @@ async fn rebuild(context: &Context, output: &mut Output) -> Outcome {
     look(context, output).await
 }
 
-async fn open(context: &Context, progress: Option<Progress>) -> Outcome<Arc<VaultStore>> {
-    let opened = strata::open_vault(vault(context)?, progress).await;
-    let store = Arc::new(opened.map_err(|error| context.not_opened(error))?);
-    context.close_later(store.clone());
-    Ok(store)
+/// Opens a vault, with a bar while its files are read.
+async fn opened(vault: &VaultFolder) -> strata_core::Result<Arc<VaultStore>> {
+    let (bar, progress) = progress_bar();
+    let opened = strata::open_vault(vault, Some(progress)).await;
+    bar.finish_and_clear();
+    Ok(Arc::new(opened?))
 }
 
 /// What a vault holds now, without deleted turns and earlier wordings of memories.
@@ -212,15 +212,15 @@ async fn copy(
     if from.path().is_some() && from.path() == to.path() {
         return Err(Failure::usage("both stores are the same; name two"));
     }
-    let source = strata::open_store(from).await?;
+    let source: Arc<dyn Store> = match from {
+        StoreUrl::Vault(vault) => opened(vault).await?,
+        other => strata::open_store(other).await?,
+    };
     let target = strata::open_store(to).await?;
     let embedder = strata::embedder(&context.config).ok().flatten();
     let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
-    let bar = ProgressBar::new_spinner();
-    let tell = |done: &Transferred| {
-        bar.set_message(format!("{} users, {} turns, {} memories", done.users, done.turns, done.memories));
-        bar.tick();
-    };
+    let bar = progress::copy_bar();
+    let tell = |done: &Transferred, all: u64| progress::show_copied(&bar, done, all);
     let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
     bar.finish_and_clear();
     let closed = (source.close().await, target.close().await);

@@ -485,3 +485,28 @@ fn host_names_and_origins_are_exact() {
         assert!(load("cors_origins", wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn a_trial_asks_no_other_machine_and_lets_none_in() {
+    let person = with_flags(&[
+        ("listen", "0.0.0.0:9000"),
+        ("allowed_hosts", "memory.example"),
+        ("cors_origins", "https://example.com"),
+        ("embedder", "https://api.example/v1#small"),
+        ("embedding_model", "large"),
+        ("recall.rerank", "onnx:/m"),
+        ("learn.model", "https://api.example/v1#big"),
+        ("upstream", "https://api.example/v1"),
+        ("log", "debug"),
+    ])
+    .unwrap();
+    let trial = person.on_its_own(StoreUrl::Memory).unwrap();
+    assert_eq!((trial.listen.to_string().as_str(), trial.server.reach), ("127.0.0.1:9000", Reach::Loopback));
+    assert_eq!((&trial.server.allowed_hosts, &trial.server.cors_origins), (&vec![], &vec![]));
+    assert_eq!((&trial.models, &trial.learning), (&Models::default(), &Learning::default()));
+    assert!(trial.chat_model().unwrap().is_none() && trial.learn_model().unwrap().is_none());
+    assert_eq!((trial.store, trial.log.as_deref()), (StoreUrl::Memory, Some("debug")));
+    let less = with_flags(&[("embedder", "words"), ("learn.reader", "off")]).unwrap();
+    let trial = less.on_its_own(StoreUrl::Memory).unwrap();
+    assert_eq!((trial.models.embedder, trial.learning.reader), (EmbedderChoice::Words, ReaderChoice::Off));
+}

@@ -35,6 +35,37 @@ fn the_default_user_is_a_setting() {
 }
 
 #[test]
+fn a_user_with_nothing_current_is_a_user() {
+    let machine = Machine::new();
+    let id = machine.add(&["Wim plays the horn", "--user", "wim"]);
+    machine.run(&["memories", "delete", &id, "--user", "wim"]).ok();
+    let users = machine.run(&["users", "list", "--json"]).json();
+    assert_eq!(
+        (&users["users"][0]["user"], &users["users"][0]["memories"]),
+        (&json!("wim"), &json!(0)),
+        "{users}"
+    );
+}
+
+#[test]
+fn a_mistyped_user_is_warned_of_everywhere() {
+    let machine = Machine::new();
+    machine.add(&["Vera collects stamps", "--user", "vera"]);
+    for command in [
+        &["report"][..],
+        &["jobs", "list"],
+        &["jobs", "show", "00000000-0000-0000-0000-000000000001"],
+        &["learn"],
+        &["feedback", "00000000-0000-0000-0000-000000000001"],
+    ] {
+        let with = |user: &str| machine.run(&[command, &["--user", user]].concat()).stderr;
+        let warned = with("vero");
+        assert!(warned.contains("nothing of user `vero`; it has `vera`"), "{command:?}: {warned}");
+        assert!(!with("vera").contains("nothing of user"), "{command:?}");
+    }
+}
+
+#[test]
 fn the_end_of_an_id_is_enough() {
     let machine = Machine::new();
     let id = machine.add(&["The anvil weighs ninety kilos"]);

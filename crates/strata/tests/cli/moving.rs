@@ -52,13 +52,95 @@ fn files_of_other_programs_are_recognised() {
     machine.write("notes/c.png", "no");
     let said = machine.run(&["import", "notes", "--prefix", "n:"]).ok();
     assert_eq!(said.lines().count(), 2, "{said}");
-    assert!(machine.run(&["sessions", "list"]).ok().contains("n:b.txt"));
+    assert!(machine.run(&["sessions", "list"]).ok().contains("n:sub/b.txt"));
     machine.write("odd.json", "{\"what\": 1}");
     assert!(machine.run(&["import", "odd.json"]).failed(1).contains("no form that Strata knows"));
     assert!(machine.run(&["import", "gone.json"]).failed(1).contains("cannot be read"));
     let database = machine.store();
     let error = machine.run(&["import", database.to_str().unwrap()]).failed(2);
     assert!(error.contains("strata import sqlite"), "{error}");
+}
+
+#[test]
+fn files_are_imported_together_or_not_at_all() {
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.home().join("notes/sub")).unwrap();
+    for (file, text) in [
+        ("good.jsonl", "{\"messages\":[{\"role\":\"user\",\"content\":\"My canoe leaks.\"}]}\n"),
+        ("bad.jsonl", "{\"messages\":[{\"role\":\"king\",\"content\":\"x\"}]}\n"),
+        (
+            "cut.jsonl",
+            "{\"strata\":{\"version\":1,\"exported_at\":\"2026-01-01T00:00:00Z\",\"user\":null}}\n",
+        ),
+        ("notes/plan.md", "Sow peas.\n"),
+        ("notes/sub/plan.md", "Mend the net.\n"),
+    ] {
+        machine.write(file, text);
+    }
+    for bad in ["bad.jsonl", "cut.jsonl"] {
+        machine.run(&["import", "good.jsonl", bad]).failed(1);
+        machine.run(&["import", "good.jsonl", "notes/plan.md", "notes/sub/plan.md"]).failed(1);
+        assert_eq!(machine.run(&["sessions", "list", "--json"]).json()["sessions"], json!([]), "{bad}");
+    }
+    // In a folder, files of one name are told apart by their paths.
+    machine.run(&["import", "good.jsonl", "notes"]).ok();
+    for (session, text) in [("plan.md", "Sow peas."), ("sub/plan.md", "Mend the net.")] {
+        let shown = machine.run(&["sessions", "show", session]).ok();
+        assert!(shown.contains("1 turns") || shown.contains(text), "{shown}");
+        assert_eq!(machine.run(&["sessions", "show", session, "--json"]).json()["turn_count"], 1);
+    }
+}
+
+#[test]
+fn the_files_of_a_vault_are_not_taken_for_notes() {
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.home().join("cli/memory/entries/global/facts")).unwrap();
+    let fact = "---\nid: one\nrole: memory\nconversation_id: global\ncreated_at: \"2026-03-01T10:00:00Z\"\n---\nAda keeps bees\n";
+    machine.write("cli/memory/entries/global/facts/one.md", fact);
+    for folder in ["cli/memory", "cli"] {
+        let error = machine.run(&["import", folder]).failed(1);
+        for command in ["strata import vault cli/memory", "strata import markdown cli/memory"] {
+            assert!(error.contains(command), "{error}");
+        }
+    }
+    assert!(!machine.store().exists(), "nothing is imported");
+    machine.run(&["import", "vault", "cli/memory"]).ok();
+    assert!(machine.run(&["memories", "list"]).ok().contains("Ada keeps bees"));
+    // A person may say that the files are notes.
+    assert!(machine.run(&["import", "markdown", "cli/memory", "--user", "ida"]).ok().contains("1 new turns"));
+}
+
+#[test]
+fn memories_come_back_as_they_were() {
+    let machine = Machine::new();
+    let home = machine.add(&["Ada lives in Porto"]);
+    machine.run(&["memories", "edit", &home, "Ada lives in Faro"]).ok();
+    let gone = machine.add(&["Ada owns a moped"]);
+    machine.run(&["memories", "delete", &gone]).ok();
+    machine.run(&["memories", "export", "all.jsonl", "--all"]).ok();
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(machine.home().join("all.jsonl")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600, "only the owner reads it");
+    let states = |store: &str| {
+        let all = machine.run(&["memories", "list", "--all", "--json", "--store", store]).json();
+        let rows = all["results"].as_array().unwrap().iter();
+        let mut states: Vec<_> = rows
+            .map(|row| {
+                [&row["memory"], &row["valid_from"], &row["valid_to"], &row["hidden"]].map(Value::to_string)
+            })
+            .collect();
+        states.sort();
+        states
+    };
+    machine.run(&["import", "all.jsonl", "--store", "sqlite:again.db"]).ok();
+    let own = format!("sqlite:{}", machine.store().display());
+    assert_eq!(states("sqlite:again.db"), states(&own));
+    let current = machine.run(&["memories", "list", "--store", "sqlite:again.db"]).ok();
+    assert!(
+        current.contains("Faro") && !current.contains("Porto") && !current.contains("moped"),
+        "{current}"
+    );
 }
 
 #[test]

@@ -68,6 +68,19 @@ async def tasks(url: str) -> None:
             raise AssertionError("an unknown session was found")
 
 
+def loops(url: str) -> None:
+    """A client serves one event loop after another, and two that are open together."""
+    memory = AsyncStrata(url, user="omar")
+    for _ in range(3):
+        assert asyncio.run(memory.ready())["status"] == "ready"
+    both = [asyncio.new_event_loop(), asyncio.new_event_loop()]
+    for loop in both * 2:
+        assert loop.run_until_complete(memory.ready())["status"] == "ready"
+    for loop in both:
+        loop.run_until_complete(memory.close())
+        loop.close()
+
+
 @contextmanager
 def scripted(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
     """A server that gives this answer to each request and then closes the connection without saying so."""
@@ -140,4 +153,5 @@ def transports() -> None:
 if __name__ == "__main__":
     threads(sys.argv[1])
     asyncio.run(tasks(sys.argv[1]))
+    loops(sys.argv[1])
     transports()

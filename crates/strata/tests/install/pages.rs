@@ -19,7 +19,7 @@ fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
     let environment = newcomer.folder.path().join("environment");
     let made = Command::new("python3").args(["-m", "venv"]).arg(&environment).output().unwrap();
     assert!(made.status.success(), "{}", show(&made));
-    newcomer.follow("README.md", &environment);
+    newcomer.follow("README.md", &environment.join("bin"));
     assert!(environment.join("bin/strata").is_file(), "the README installs the program");
     let asked = newcomer.model.received();
     let reminded = asked.iter().any(|request| {
@@ -31,35 +31,50 @@ fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
     assert!(reminded, "the model is asked with memory: {asked:?}");
 }
 
-/// The README's `strata demo` goes on serving; here it ends by itself.
 #[test]
-fn the_demo_needs_nothing() {
-    // An unoptimised network would take minutes for six weeks of messages.
-    let fast = "export STRATA_EMBEDDER=words STRATA_LEARN_READER=off";
-    let page = format!(
-        "```sh\n{fast}\n```\n\n```console\n$ strata demo --no-serve\nmessages … weeks … memories\n```\n"
-    );
-    Newcomer::with_packages().follow_text("the demo", &page, &packages().join("venv"));
+fn the_page_about_moving_runs() {
+    let setup = r#"```sh
+mkdir -p notes memory/entries/global/facts
+printf '{"messages":[{"role":"user","content":"My kiln is new."},{"role":"assistant","content":"Which glaze?"}]}\n' > chat.jsonl
+printf '{"results":[{"memory":"Ada throws pots","user_id":"ada"}]}\n' > memories.json
+printf '# Garden\n\nThe pear tree blooms.\n' > notes/garden.md
+printf -- '---\nid: one\nrole: memory\nconversation_id: global\n---\nAda keeps bees\n' > memory/entries/global/facts/one.md
+```
+"#;
+    let page = std::fs::read_to_string(root().join("docs/moving.md")).unwrap();
+    Newcomer::with_packages().follow_text("docs/moving.md", &(setup.to_owned() + &page), &programs());
+}
+
+#[test]
+fn the_page_about_the_vault_runs() {
+    let setup = "```sh\nexport STRATA_ENABLE_GIT_VERSIONING=true\n\
+                 strata add \"Ada prefers trains to planes\" --store vault:notes\n\
+                 strata add \"Ada keeps bees\" --store vault:notes\n\
+                 commit=$(strata vault log --limit 1 --store vault:notes | cut -d' ' -f1)\n```\n";
+    let page = std::fs::read_to_string(root().join("docs/vault.md")).unwrap();
+    assert!(page.contains(" 3f2a91c "), "the page names a commit");
+    let page = page.replace(" 3f2a91c ", " $commit ");
+    Newcomer::with_packages().follow_text("docs/vault.md", &(setup.to_owned() + &page), &programs());
 }
 
 #[test]
 fn getting_started_runs() {
-    Newcomer::with_packages().follow("docs/getting-started.md", &packages().join("venv"));
+    Newcomer::with_packages().follow("docs/getting-started.md", &programs());
 }
 
 #[test]
 fn the_page_about_http_runs() {
-    Newcomer::with_packages().follow("docs/http.md", &packages().join("venv"));
+    Newcomer::with_packages().follow("docs/http.md", &programs());
 }
 
 #[test]
 fn the_page_about_the_clients_runs() {
-    Newcomer::with_packages().follow("docs/sdk.md", &packages().join("venv"));
+    Newcomer::with_packages().follow("docs/sdk.md", &programs());
 }
 
 #[test]
 fn the_page_about_operations_runs() {
-    Newcomer::with_packages().follow("docs/operations.md", &packages().join("venv"));
+    Newcomer::with_packages().follow("docs/operations.md", &programs());
 }
 
 #[test]
@@ -68,7 +83,7 @@ fn the_examples_of_the_proxy_and_of_mem0_run() {
         let newcomer = Newcomer::with_packages();
         let serve = "```sh\nstrata serve --upstream https://api.openai.com/v1 &\n```\n";
         let text = serve.to_owned() + &std::fs::read_to_string(root().join(page)).unwrap();
-        newcomer.follow_text(page, &text, &packages().join("venv"));
+        newcomer.follow_text(page, &text, &programs());
         assert_eq!(newcomer.model.received().len(), usize::from(page == "docs/proxy.md"));
     }
 }
@@ -76,12 +91,16 @@ fn the_examples_of_the_proxy_and_of_mem0_run() {
 #[test]
 fn the_pages_of_the_packages_run() {
     let newcomer = Newcomer::with_packages();
-    for (page, package) in [("packages/python/README.md", ".whl"), ("packages/npm/README.md", ".tgz")] {
+    let npm = packages().join("node/node_modules/.bin");
+    for (page, package, programs) in
+        [("packages/python/README.md", ".whl", programs()), ("packages/npm/README.md", ".tgz", npm)]
+    {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let (installing, using) = text.split_once("strata serve &").unwrap();
         assert!(installing.contains(&format!("*{package}")), "{page} says how to install");
         // The packages are installed already.
-        newcomer.follow_text(page, &format!("```sh\nstrata serve &{using}"), &packages().join("venv"));
+        let own = format!("test \"$(command -v strata)\" = '{}'", programs.join("strata").display());
+        newcomer.follow_text(page, &format!("```sh\n{own}\nstrata serve &{using}"), &programs);
     }
 }
 
@@ -108,18 +127,19 @@ impl Newcomer {
         Self { folder, model: Apis::start() }
     }
 
-    fn follow(&self, page: &str, environment: &Path) {
-        self.follow_text(page, &std::fs::read_to_string(root().join(page)).unwrap(), environment);
+    /// Follows a page, with the programs of a folder before those of the machine.
+    fn follow(&self, page: &str, programs: &Path) {
+        self.follow_text(page, &std::fs::read_to_string(root().join(page)).unwrap(), programs);
     }
 
-    fn follow_text(&self, page: &str, text: &str, environment: &Path) {
+    fn follow_text(&self, page: &str, text: &str, programs: &Path) {
         let port = free_port();
         let text = text.replace("127.0.0.1:8100", &format!("127.0.0.1:{port}"));
         let script = Script::of(&text.replace("https://api.openai.com/v1", &self.model.url()), &port);
         assert!(script.commands > 0, "{page} has something to run");
         let file = self.folder.path().join("page.sh");
         std::fs::write(&file, &script.text).unwrap();
-        let output = self.shell(environment, &port).arg(&file).output().unwrap();
+        let output = self.shell(programs, &port).arg(&file).output().unwrap();
         assert!(output.status.success(), "{page}\n{}\n{}", show(&output), script.text);
         let unmet = script.unmet(&String::from_utf8_lossy(&output.stdout));
         assert!(
@@ -131,7 +151,7 @@ impl Newcomer {
     }
 
     /// A shell without the settings of the machine.
-    fn shell(&self, environment: &Path, port: &str) -> Command {
+    fn shell(&self, programs: &Path, port: &str) -> Command {
         let mut shell = Command::new("bash");
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
@@ -139,7 +159,7 @@ impl Newcomer {
                 shell.env_remove(name);
             }
         }
-        let mut path = vec![environment.join("bin")];
+        let mut path = vec![programs.to_owned()];
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         shell.current_dir(self.folder.path()).env("HOME", self.folder.path());
         shell.env("PATH", std::env::join_paths(path).unwrap());
@@ -210,6 +230,9 @@ impl Script {
         }
         for (command, promised) in commands {
             let number = self.promises.len();
+            // An unoptimised network would take minutes for six weeks of messages.
+            let fast = "STRATA_EMBEDDER=words STRATA_LEARN_READER=off strata demo";
+            let command = command.replace("strata demo", fast);
             writeln!(self.text, "echo '{MARK}{number}'\n{{\n{command}\n}} 2>&1\necho\necho '{MARK}end'")
                 .unwrap();
             self.promises.push(promised);
@@ -242,6 +265,11 @@ fn has_words(line: &str, wanted: &str) -> bool {
         }
         None => false,
     })
+}
+
+/// Where the wheel's program is.
+fn programs() -> PathBuf {
+    packages().join("venv/bin")
 }
 
 fn only_file(folder: &Path, ending: &str) -> PathBuf {

@@ -4,10 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use strata_core::UserId;
 use strata_engine::Engine;
 use strata_import::archive::{self, ArchiveOptions, ArchiveReport};
-use strata_import::{FileOptions, FileReport, Format};
+use strata_import::{FileOptions, FileReport, Format, LoadedFile};
 
 use crate::commands::{Context, JsonArgs, UserArgs, progress};
 use crate::failure::{Failure, Outcome};
@@ -42,34 +41,47 @@ pub(super) async fn run(
 ) -> Outcome {
     let FileArgs { files, user, prefix, skip_bad, json } = args;
     let user = user.named();
-    let files = expanded(&files)?;
+    let files = expanded(&files, form)?;
     let mut parts = Vec::new();
-    // Every file is recognised before the first one is imported.
-    for file in files {
+    // Every file is recognised, read and checked before the first one is imported.
+    for (file, name) in files {
         let form = match form {
             Some(form) => form,
             None => recognise(&file)?,
         };
-        parts.push((file, form));
+        parts.push((file, name, form));
     }
     let engine = context.engine_to_write().await?;
     let options = FileOptions {
         format: None,
+        name: None,
         user: user.clone(),
         default_user: context.config.user.clone(),
         session_prefix: prefix,
         skip_bad,
     };
     let count = parts.len();
-    for (file, form) in parts {
-        let named = if count > 1 { format!("{}: ", file.display()) } else { String::new() };
-        if form == Format::Strata {
-            let report = restore(&file, &engine, user.clone()).await?;
-            show_archive(&named, &report, json, output)?;
+    let archive = ArchiveOptions { user };
+    let mut ready = Vec::new();
+    for (file, name, form) in parts {
+        let loaded = if form == Format::Strata {
+            // One file alone is checked by its import.
+            if count > 1 {
+                archive::verify(engine.store().as_ref(), &file, &archive).await.map_err(failed)?;
+            }
+            None
         } else {
-            let options = FileOptions { format: Some(form), ..options.clone() };
-            let report = import(&file, &engine, &options).await?;
-            show(&named, &report, json, output)?;
+            let options = FileOptions { format: Some(form), name, ..options.clone() };
+            Some(strata_import::load(&file, &engine, &options).await.map_err(failed)?)
+        };
+        ready.push((file, loaded));
+    }
+    strata_import::check_apart(ready.iter().filter_map(|(_, loaded)| loaded.as_ref())).map_err(failed)?;
+    for (file, loaded) in ready {
+        let named = if count > 1 { format!("{}: ", file.display()) } else { String::new() };
+        match loaded {
+            None => show_archive(&named, &restore(&file, &engine, &archive).await?, json, output)?,
+            Some(loaded) => show(&named, &import(loaded, &engine).await?, json, output)?,
         }
     }
     Ok(())
@@ -92,17 +104,30 @@ fn failed(error: strata_core::Error) -> anyhow::Error {
     anyhow::Error::from(error)
 }
 
-/// The files; a folder stands for the Markdown and text files in it, unless it is an unpacked data export.
-fn expanded(files: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+/// A file, and the name of its session if that is not the file's name.
+type Named = (PathBuf, Option<String>);
+
+/// The files; a folder stands for the Markdown and text files in it, unless it is an unpacked data export. Each of them is named
+/// by its path in the folder, because folders repeat names such as `index.md`.
+fn expanded(files: &[PathBuf], form: Option<Format>) -> Outcome<Vec<Named>> {
     let mut all = Vec::new();
     for file in files {
         if !file.is_dir() || file.join("conversations.json").is_file() {
-            all.push(file.clone());
+            all.push((file.clone(), None));
             continue;
         }
-        let before = all.len();
-        notes_in(file, &mut all)?;
-        if all.len() == before {
+        let mut found = Vec::new();
+        notes_in(file, form, &mut found)?;
+        let is_empty = found.is_empty();
+        let name = |path: &Path| {
+            let inside = path.strip_prefix(file).unwrap_or(path);
+            inside.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
+        };
+        all.extend(found.into_iter().map(|path| {
+            let name = name(&path);
+            (path, Some(name))
+        }));
+        if is_empty {
             return Err(Failure::failed(format!(
                 "`{}` holds no Markdown and no text file; name the files to import",
                 file.display()
@@ -112,8 +137,16 @@ fn expanded(files: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Adds the Markdown and text files of a folder and of its folders, by name. Hidden ones are left out.
-fn notes_in(folder: &Path, all: &mut Vec<PathBuf>) -> Outcome {
+/// Adds the Markdown and text files of a folder and of its folders, by name. Hidden ones are left out. The files of a vault are
+/// memories and turns, and read as notes only where that is asked for.
+fn notes_in(folder: &Path, form: Option<Format>, all: &mut Vec<PathBuf>) -> Outcome {
+    if form.is_none() && strata_vault::is_vault(folder) {
+        return Err(Failure::failed(format!(
+            "`{0}` is a vault or a memory folder of agent-cli; use `strata import vault {0}`, or `strata import markdown {0}` if its \
+             files are notes",
+            folder.display()
+        )));
+    }
     let cannot = || format!("folder `{}` cannot be read", folder.display());
     let entries = std::fs::read_dir(folder).with_context(cannot)?;
     let mut entries: Vec<PathBuf> = entries
@@ -128,7 +161,7 @@ fn notes_in(folder: &Path, all: &mut Vec<PathBuf>) -> Outcome {
             continue;
         }
         if path.is_dir() {
-            notes_in(&path, all)?;
+            notes_in(&path, form, all)?;
         } else if matches!(extension.as_deref(), Some("md" | "markdown" | "txt")) {
             all.push(path);
         }
@@ -136,9 +169,9 @@ fn notes_in(folder: &Path, all: &mut Vec<PathBuf>) -> Outcome {
     Ok(())
 }
 
-async fn import(file: &Path, engine: &Engine, options: &FileOptions) -> Outcome<FileReport> {
+async fn import(file: LoadedFile, engine: &Engine) -> Outcome<FileReport> {
     let bar = progress::bar("{bar:40} {msg} {eta}");
-    let report = strata_import::file(file, engine, options, |progress| {
+    let report = file.import(engine, |progress| {
         let ((done, all), (items, total)) = (progress.conversations, progress.items);
         bar.set_length(total);
         bar.set_position(items);
@@ -149,10 +182,9 @@ async fn import(file: &Path, engine: &Engine, options: &FileOptions) -> Outcome<
     Ok(report.map_err(failed)?)
 }
 
-async fn restore(file: &Path, engine: &Engine, user: Option<UserId>) -> Outcome<ArchiveReport> {
+async fn restore(file: &Path, engine: &Engine, options: &ArchiveOptions) -> Outcome<ArchiveReport> {
     let bar = progress::bar("{bar:40} {pos}/{len} lines {eta}");
-    let options = ArchiveOptions { user };
-    let imported = archive::import(engine.store().as_ref(), file, &options, |done, all| {
+    let imported = archive::import(engine.store().as_ref(), file, options, |done, all| {
         bar.set_length(all);
         bar.set_position(done);
     });

@@ -9,7 +9,7 @@ use strata_core::store::{MemoryQuery, MemorySelect};
 use strata_server::wire::MemoriesResponse;
 
 use super::OwnerArgs;
-use crate::commands::Context;
+use crate::commands::{Context, export};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
@@ -62,9 +62,13 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         return Ok(());
     };
     let failed = || format!("`{}` cannot be written; name a new file in an existing folder", file.display());
-    let mut target = std::fs::File::create_new(&file).with_context(failed)?;
-    target.write_all(text.as_bytes()).with_context(failed)?;
-    target.sync_all().with_context(failed)?;
+    let mut target = export::create(&file).with_context(failed)?;
+    let written = target.write_all(text.as_bytes()).and_then(|()| target.sync_all());
+    if written.is_err() {
+        // Half an export is of no use.
+        let _ = std::fs::remove_file(&file);
+    }
+    written.with_context(failed)?;
     note(format_args!("wrote {} memories to `{}`", memories.len(), file.display()));
     Ok(())
 }
