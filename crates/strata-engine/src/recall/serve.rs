@@ -78,12 +78,16 @@ impl Recall {
         };
         for (candidate, score) in chosen {
             if let Some(item) = items.remove(&candidate.id) {
-                let relevance = candidate.relevance;
-                if lacks_amount(request, plan, &item, relevance) {
+                if lacks_amount(request, plan, &item, candidate.relevance) {
                     trace.iter_mut().for_each(|trace| trace.settle(candidate.id, Outcome::BelowThreshold));
                     continue;
                 }
-                recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
+                recalled.items.push(RecalledItem {
+                    item,
+                    shortened: None,
+                    score,
+                    relevance: candidate.relevance,
+                });
             }
         }
         keep_one_of_covered(&mut recalled.items);
