@@ -6,6 +6,7 @@ mod paths;
 mod secrets;
 mod sessions;
 mod spill;
+mod stored;
 mod unnamed;
 
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -28,10 +29,11 @@ use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
 pub(crate) use background::{BackgroundId, BackgroundReplies};
 pub(crate) use choice::{Asked, Upstreams};
-pub(crate) use paths::with_plain_path;
+pub(crate) use paths::{decoded, with_plain_path};
 pub(crate) use secrets::{remove_keys, without_keys};
 pub(crate) use sessions::{Injected, PromptHistories, PromptPrint, hash};
 pub(crate) use spill::{Spill, SpilledExchange};
+pub(crate) use stored::StoredPath;
 pub(crate) use unnamed::UnnamedClients;
 
 /// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
@@ -180,6 +182,30 @@ impl Upstream {
                 )
             }
         }
+    }
+
+    /// Whether all clients come to the upstream as one: with the configured key, or without any.
+    pub(crate) fn is_shared(&self, parts: &Parts) -> bool {
+        let sent = self.headers(parts, AnswerUse::Pass);
+        let is_their_own = [AUTHORIZATION, API_KEY, AZURE_KEY].iter().any(|name| sent.contains_key(name));
+        self.key.is_some() || !is_their_own
+    }
+
+    /// The headers of a request of Strata's own, on behalf of a client whose credentials are not meant for this upstream.
+    pub(crate) fn bare_headers(&self, parts: &Parts) -> HeaderMap {
+        let mut sent = HeaderMap::new();
+        for name in [ACCEPT, USER_AGENT] {
+            if let Some(value) =
+                parts.headers.get(&name).filter(|value| !secrets::holds_key(value.as_bytes()))
+            {
+                sent.insert(name, value.clone());
+            }
+        }
+        if let Some(key) = &self.key {
+            KeyHeader::of(self.api, parts).insert(key, &mut sent);
+        }
+        sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        sent
     }
 
     /// The headers of a request for the upstream.

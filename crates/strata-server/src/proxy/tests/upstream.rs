@@ -135,6 +135,15 @@ impl HttpBody for Pieces {
     }
 }
 
+/// A body whose length nobody knows before its end.
+pub(super) fn chunked(pieces: Vec<Bytes>) -> Body {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    for piece in pieces {
+        sender.send(Ok(piece)).unwrap();
+    }
+    Body::new(Pieces(receiver))
+}
+
 /// A complete completion.
 pub(super) fn completion(content: &str) -> Value {
     json!({
