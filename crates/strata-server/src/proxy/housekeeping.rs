@@ -8,6 +8,8 @@
 
 mod words;
 
+use std::borrow::Cow;
+
 use strata_core::Role;
 
 use crate::compat::chat::ChatBody;
@@ -16,6 +18,9 @@ use words::*;
 
 /// An order that is not at the beginning of a long text is part of a description, not the task.
 const HEAD_CHARS: usize = 600;
+
+/// The part of a long text, at its beginning and at its end, in which an order is looked for.
+const END_BYTES: usize = 4_096;
 
 /// The mark around a text that is quoted as it is.
 const FENCE: &str = "```";
@@ -43,13 +48,21 @@ pub(crate) fn is_housekeeping(body: &ChatBody<'_>) -> bool {
     let in_messages = messages.iter().filter(|message| message.role == Some(Role::System));
     let mut instructions: Vec<String> = in_messages.map(|message| message.said().to_owned()).collect();
     instructions.extend(["instructions", "system"].into_iter().filter_map(|name| text_of(body, name)));
-    instructions.iter().any(|text| Traits::of(text).instruct_for_program(&asked, has_replies))
+    let may_instruct = |text: &&String| {
+        let head = text[..text.floor_char_boundary(END_BYTES)].to_lowercase();
+        match wanted(&head) {
+            // In a conversation these two alone count.
+            _ if has_replies => has(&head, SUMMARIES) || has(&head, STANDALONE),
+            wanted => wanted.is_some(),
+        }
+    };
+    let may_instruct = instructions.iter().filter(may_instruct);
+    may_instruct.into_iter().any(|text| Traits::of(text).instruct_for_program(&asked, has_replies))
 }
 
 /// `title_generation`, `follow_up_generation`.
 fn is_task_name(task: &str) -> bool {
-    let stem = task.strip_suffix("_generation").filter(|stem| !stem.is_empty());
-    task == "function_calling" || stem.is_some_and(|stem| stem.split('_').all(|word| TASKS.contains(&word)))
+    task == "function_calling" || task.strip_suffix("_generation").is_some_and(|stem| TASKS.contains(&stem))
 }
 
 /// The text of a field: a string, or the texts of a list of blocks.
@@ -105,23 +118,16 @@ enum Wanted {
 
 impl Traits {
     fn of(text: &str) -> Self {
+        // Most messages ask for nothing of this, and long ones are not read as a whole to see it.
+        let ends = ends(text).to_lowercase();
+        if wanted(&ends).is_none() {
+            return Self { encloses: encloses(&ends), ..Self::default() };
+        }
         let lower = text.to_lowercase();
         let frame = frame(&lower);
         let head: String = frame.chars().take(HEAD_CHARS).collect();
         let opening = opening(&head);
-        let wanted = if has(&head, COMPLETIONS) {
-            Some(Wanted::Completion)
-        } else if has(&head, STANDALONE) && has(&head, REWRITES) {
-            Some(Wanted::Question)
-        } else if has_label(&head) {
-            Some(Wanted::Label)
-        } else if has(&head, SUMMARIES) {
-            Some(Wanted::Summary)
-        } else if has(&head, TOOL_CHOICES) {
-            Some(Wanted::Tool)
-        } else {
-            None
-        };
+        let wanted = wanted(&head);
         Self {
             wanted,
             opens_with_summary: has(&opening, SUMMARIES),
@@ -131,7 +137,7 @@ impl Traits {
             is_about_message: has(&frame, MESSAGES),
             has_form: has(&frame, FORMS) || limits_length(&frame),
             wants_label_alone: wants_label_alone(&frame),
-            encloses: has(&lower, ENCLOSURES) || is_transcript(&lower),
+            encloses: encloses(&lower),
             is_for_program: has(&frame, PROGRAMS),
             is_for_model: has(&frame, OTHER_MODELS),
             is_template: has(&head, &["### task", "task is to"]),
@@ -195,6 +201,36 @@ impl Traits {
         let is_of_message = self.is_about_message && (self.wants_label_alone || self.is_template);
         self.is_order && (self.is_about_chat || is_of_message)
     }
+}
+
+/// What a text asks for.
+fn wanted(text: &str) -> Option<Wanted> {
+    if has(text, COMPLETIONS) {
+        Some(Wanted::Completion)
+    } else if has(text, STANDALONE) && has(text, REWRITES) {
+        Some(Wanted::Question)
+    } else if has_label(text) {
+        Some(Wanted::Label)
+    } else if has(text, SUMMARIES) {
+        Some(Wanted::Summary)
+    } else if has(text, TOOL_CHOICES) {
+        Some(Wanted::Tool)
+    } else {
+        None
+    }
+}
+
+/// The beginning and the end of a text, where an order stands.
+fn ends(text: &str) -> Cow<'_, str> {
+    if text.len() <= 2 * END_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let (head, tail) = (text.floor_char_boundary(END_BYTES), text.ceil_char_boundary(text.len() - END_BYTES));
+    Cow::Owned(format!("{}\n{}", &text[..head], &text[tail..]))
+}
+
+fn encloses(text: &str) -> bool {
+    has(text, ENCLOSURES) || is_transcript(text)
 }
 
 fn has(text: &str, words: &[&str]) -> bool {

@@ -233,6 +233,7 @@ fn the_form_of_a_body_does_not_hide_a_program() {
         ("function_calling", true),
         ("report_generation", false),
         ("code_generation", false),
+        ("response_generation", false),
         ("_generation", false),
     ] {
         let body = json!({"metadata": {"task": task}, "messages": alone("hello")});

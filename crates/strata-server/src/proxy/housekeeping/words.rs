@@ -354,27 +354,22 @@ pub(super) const PLAIN_ROLES: &[&str] = &[
     "总结",
 ];
 
-/// What chat programs call their tasks in `metadata.task`.
+/// What chat programs call their tasks in `metadata.task`, before `_generation`.
 pub(super) const TASKS: &[&str] = &[
     "title",
-    "titles",
+    "chat_title",
+    "conversation_title",
     "tag",
     "tags",
     "emoji",
     "query",
     "queries",
-    "search",
-    "follow",
-    "up",
-    "ups",
+    "search_query",
+    "follow_up",
+    "follow_ups",
     "followup",
-    "followups",
-    "image",
-    "prompt",
+    "image_prompt",
     "autocomplete",
     "autocompletion",
-    "moa",
-    "response",
-    "chat",
-    "conversation",
+    "moa_response",
 ];
