@@ -55,6 +55,9 @@ const OWN: &str = "x-strata-";
 /// The most concurrent recordings: more than ever run at once.
 const MAX_RECORDINGS: u32 = 1 << 20;
 
+/// The pause before a chat is sent again; it doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
 /// The state that all requests to the proxy share.
 pub(crate) struct ProxyState {
     pub(crate) upstreams: Upstreams,
@@ -100,6 +103,7 @@ pub(crate) struct Upstream {
     proxy: Option<Proxy>,
     key: Option<Secret>,
     timeout: Duration,
+    retries: u32,
 }
 
 /// Whether Strata reads the answer when it passes.
@@ -123,12 +127,36 @@ impl Upstream {
             proxy: transport.proxy,
             key,
             timeout,
+            retries: settings.retries,
         }
     }
 
     /// The longest pause between two pieces of an answer.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Passes a chat on, and again if the setting `retries` says so, as long as nothing was answered.
+    pub(crate) async fn send_again(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: impl Fn() -> Body,
+    ) -> Result<Response<Incoming>, ApiError> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..self.retries {
+            let answer = self.send(method.clone(), uri, headers.clone(), body()).await;
+            match answer {
+                Ok(answer) if !is_overloaded(answer.status()) => return Ok(answer),
+                Ok(answer) => tracing::warn!(status = answer.status().as_u16(), "a chat is sent again"),
+                Err(error) if error.detail().0 != StatusCode::BAD_GATEWAY => return Err(error),
+                Err(_) => tracing::warn!("a chat is sent again"),
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        self.send(method, uri, headers, body()).await
     }
 
     /// Passes a request on and waits for the head of the answer.
@@ -240,6 +268,11 @@ impl Upstream {
         }
         sent
     }
+}
+
+/// Whether an upstream says that it did not work on a request, and may later.
+fn is_overloaded(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE) || status.as_u16() == 529
 }
 
 /// How an API takes its key.

@@ -180,10 +180,10 @@ impl Forwarded {
     }
 
     /// The pieces as a body. `body` is the client's.
-    pub(crate) fn into_body(self, body: &Bytes) -> Body {
-        let pieces = self.pieces.into_iter().map(|piece| match piece {
-            Piece::Kept(range) => body.slice(range),
-            Piece::New(text) => Bytes::from(text),
+    pub(crate) fn body(&self, body: &Bytes) -> Body {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Kept(range) => body.slice(range.clone()),
+            Piece::New(text) => Bytes::copy_from_slice(text.as_bytes()),
         });
         Body::new(PiecesBody(pieces.filter(|piece| !piece.is_empty()).collect()))
     }

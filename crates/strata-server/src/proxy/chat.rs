@@ -26,7 +26,7 @@ use super::stored::{self, Place};
 use super::switch::MemoryUse;
 use crate::app::App;
 use crate::compat::chat::reply::failure;
-use crate::compat::chat::{ChatApi, ChatBody};
+use crate::compat::chat::{ChatApi, ChatBody, Forwarded};
 use crate::error::ApiError;
 use crate::extract::{begun, read_body_in_time};
 use crate::identity::Caller;
@@ -103,10 +103,10 @@ async fn pass_bare(
     body: &ChatBody<'_>,
     why: WhyNothing,
 ) -> Result<Response, ApiError> {
-    let sent = body.forwarded(&[], |_| false).into_body(bytes);
+    let sent = body.forwarded(&[], |_| false);
     let is_stored = body.is_stored_upstream();
     let headers = upstream.headers(&parts, if is_stored { AnswerUse::Read } else { AnswerUse::Pass });
-    let answer = upstream.send(parts.method, &parts.uri, headers, sent).await?;
+    let answer = upstream.send_again(parts.method, &parts.uri, headers, || sent.body(bytes)).await?;
     if answer.status().is_success() {
         place.used(body.stored().iter().map(String::as_str));
     }
@@ -239,7 +239,7 @@ impl Exchange<'_> {
             Some(recorder) => recorder.recalled(row),
             None => app.engine().prompting.note_chat(user, row).await,
         }
-        let mut response = self.answer(sent.into_body(self.bytes), recorder).await;
+        let mut response = self.answer(&sent, recorder).await;
         set_request_id(&mut response, id.0);
         recalled.tell(self.recorded(), &mut response);
         // For a first prompt there is nothing to compare with.
@@ -248,11 +248,11 @@ impl Exchange<'_> {
     }
 
     /// Passes the request on, and the answer back.
-    async fn answer(&self, sent: Body, mut recorder: Option<ExchangeRecorder>) -> Response {
+    async fn answer(&self, sent: &Forwarded, mut recorder: Option<ExchangeRecorder>) -> Response {
         let Self { app, upstream, parts, body, place, .. } = self;
         let deadline = app.settings().proxy.memory_deadline;
         let (method, headers) = (parts.method.clone(), upstream.headers(parts, AnswerUse::Read));
-        let sending = upstream.send(method, &parts.uri, headers, sent);
+        let sending = upstream.send_again(method, &parts.uri, headers, || sent.body(self.bytes));
         let opened = async {
             if let Some(recorder) = &mut recorder {
                 recorder.opened(deadline).await;

@@ -73,6 +73,11 @@ impl ScriptedUpstream {
         self.script.lock().unwrap().answers.push_back(answer.into_response());
     }
 
+    /// Forgets the answers that were not asked for.
+    pub(super) fn drop_script(&self) {
+        self.script.lock().unwrap().answers.clear();
+    }
+
     pub(super) fn will_say(&self, content: &str) {
         self.will(axum::Json(completion(content)));
     }

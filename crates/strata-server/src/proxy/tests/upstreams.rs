@@ -20,6 +20,7 @@ impl Several {
             key: key.map(Secret::new),
             timeout: None,
             transport: Default::default(),
+            retries: 0,
         };
         let upstreams = vec![
             one("claude-*", &claude, UpstreamApi::Anthropic, Some("sk-ant")),
@@ -238,12 +239,46 @@ async fn a_model_without_an_upstream_is_named() {
         key: None,
         timeout: None,
         transport: Default::default(),
+        retries: 0,
     }];
     let chatting = Chatting::with(|proxy| (proxy.upstream, proxy.upstreams) = (None, upstreams)).await;
     let answer = chatting.chat_with(json!({"model": "gpt-5", "messages": [user("hi")]})).await;
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("`gpt-5`"), "{}", answer.body);
     assert!(only.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_chat_is_sent_again_only_if_the_setting_says_so_and_nothing_was_answered() {
+    for retries in [0, 2] {
+        let chatting = Chatting::with(|proxy| {
+            let (url, models) = (proxy.upstream.take().unwrap(), vec![ModelPattern::new("*")]);
+            let (api, transport) = (UpstreamApi::OpenAi, Default::default());
+            proxy.upstreams =
+                vec![UpstreamSettings { models, url, api, key: None, timeout: None, transport, retries }];
+        })
+        .await;
+        let overloaded = || (StatusCode::SERVICE_UNAVAILABLE, "busy");
+        chatting.upstream.will(overloaded());
+        chatting.upstream.will(overloaded());
+        chatting.upstream.will_say("Noted.");
+        let answer = chatting.chat(json!([user("my ferry leaves at nine")])).await;
+        let received = chatting.upstream.received();
+        assert_eq!(received.len(), 1 + retries as usize);
+        assert_eq!(answer.status.as_u16(), if retries == 0 { 503 } else { 200 });
+        assert!(received.iter().all(|request| request.body == received[0].body), "it is the same each time");
+        assert_eq!(chatting.turns().await.len(), 2, "it is recorded once");
+        // What the upstream has judged is final.
+        for status in
+            [StatusCode::BAD_REQUEST, StatusCode::TOO_MANY_REQUESTS, StatusCode::INTERNAL_SERVER_ERROR]
+        {
+            let before = chatting.upstream.received().len();
+            chatting.upstream.drop_script();
+            chatting.upstream.will((status, "no"));
+            assert_eq!(chatting.chat(json!([user("and again")])).await.status, status);
+            assert_eq!(chatting.upstream.received().len(), before + 1, "{status}");
+        }
+    }
 }
 
 #[tokio::test]
