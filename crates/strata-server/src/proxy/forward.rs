@@ -39,7 +39,7 @@ pub(crate) async fn pass_on(
     if is_list && app.proxy().upstreams.are_several() {
         return models::list(&app, request).await;
     }
-    let (parts, body, Named { model, stored, room: _room }) = read_named(&app, &caller, request).await?;
+    let (parts, body, Named { model, stored, room: _room, .. }) = read_named(&app, &caller, request).await?;
     let by_path = Asked::of_path(parts.uri.path());
     let ids: Vec<&str> = by_path.stored.iter().copied().chain(stored.iter().map(String::as_str)).collect();
     let owner = caller.known_user().filter(|_| caller.has_key()).cloned();

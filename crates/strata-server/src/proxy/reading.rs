@@ -2,21 +2,25 @@
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::chat::room;
+use super::decoding::{encoding, unpacked};
 use crate::app::{App, FIRST_BYTES};
 use crate::compat::chat::name;
 use crate::compat::chat::splice::{self, Object};
 use crate::error::ApiError;
 use crate::extract::{Peeked, peeked};
 use crate::identity::Caller;
-use crate::upstream::StoredPath;
 
 /// The largest JSON body that is read. Larger ones have no model.
 const MAX_JSON_BYTES: usize = 8 * 1024 * 1024;
+
+/// The largest body that is read for the ids that it goes on with. Larger ones are refused.
+const MAX_CHECKED_BYTES: usize = 32 * 1024 * 1024;
 
 /// The most of a form that is read for its model, which may stand behind a file. Providers take audio up to 25 MB.
 const MAX_FORM_BYTES: usize = 32 * 1024 * 1024;
@@ -30,6 +34,8 @@ pub(super) struct Named {
     pub(super) model: Option<String>,
     /// Ids of what the provider has stored.
     pub(super) stored: Vec<String>,
+    /// Whether all ids are known.
+    is_read: bool,
     /// The room for the part of the body that was read, until it is passed on.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
@@ -49,42 +55,72 @@ pub(super) async fn read_named(
 ) -> Result<(Parts, Body, Named), ApiError> {
     let several = app.proxy().upstreams.are_several();
     let (parts, body) = request.into_parts();
-    let path = parts.uri.path();
     // A server may take a body for JSON whatever its type is.
-    let is_checked = caller.has_key() && (StoredPath::of(path).is_some() || path.contains("/responses/"));
+    let is_checked = caller.has_key() && parts.uri.path().split('/').any(|segment| segment == "responses");
     let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().trim_start().to_ascii_lowercase();
-    let form = match kind {
-        _ if kind.starts_with("multipart/form-data") => Some(Form::Multipart),
-        _ if kind.starts_with("application/json") || is_checked => Some(Form::Json),
-        _ => None,
-    };
-    let most = match form {
-        Some(Form::Json) if several || is_checked => MAX_JSON_BYTES,
-        Some(Form::Multipart) if several => MAX_FORM_BYTES,
+    let (form, most) = match kind {
+        _ if is_checked => (Form::Json, MAX_CHECKED_BYTES),
+        _ if !several => return Ok((parts, body, Named::default())),
+        _ if kind.starts_with("multipart/form-data") => (Form::Multipart, MAX_FORM_BYTES),
+        _ if kind.starts_with("application/json") => (Form::Json, MAX_JSON_BYTES),
         _ => return Ok((parts, body, Named::default())),
     };
-    if body.is_end_stream() || (form == Some(Form::Json) && body.size_hint().lower() > most as u64) {
+    let is_too_large = form == Form::Json && body.size_hint().lower() > most as u64;
+    if body.is_end_stream() || is_too_large && !is_checked {
         return Ok((parts, body, Named::default()));
     }
     let declared = usize::try_from(body.size_hint().upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let expected = declared.min(most);
-    let room = if expected > FIRST_BYTES { room(app, expected).await? } else { None };
-    let Peeked { bytes, is_whole, body } = peeked(body, most, app.settings().body_timeout).await?;
-    let (model, stored) = match form {
-        Some(Form::Json) if is_whole => json_names(&bytes),
-        Some(Form::Multipart) => (form_model(&bytes), Vec::new()),
-        _ => (None, Vec::new()),
-    };
-    Ok((parts, body, Named { model, stored, room }))
+    let timeout = app.settings().body_timeout;
+    // A client that declares a body and does not send it takes no room.
+    let mut peek = peeked(body, FIRST_BYTES, timeout).await?;
+    let mut named = Named::of(form, &parts, &peek);
+    let has_more = !peek.is_whole && named.model.is_none() && peek.bytes.len() >= FIRST_BYTES;
+    if has_more && !is_too_large {
+        let room = room(app, declared.min(most)).await?;
+        peek = peeked(peek.body, most, timeout).await?;
+        named = Named { room, ..Named::of(form, &parts, &peek) };
+    }
+    if is_checked && !(peek.is_whole && named.is_read) {
+        return Err(unchecked());
+    }
+    Ok((parts, peek.body, named))
 }
 
-fn json_names(bytes: &[u8]) -> (Option<String>, Vec<String>) {
-    let Ok((text, place)) = splice::parse(bytes) else { return (None, Vec::new()) };
+/// A body that cannot be read might go on with what belongs to somebody else.
+fn unchecked() -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "too_large",
+        "the body is too large, too slow or compressed in a way that cannot be read, so the ids in it cannot be checked; send it \
+         smaller, and plain or with gzip",
+    )
+}
+
+impl Named {
+    fn of(form: Form, parts: &Parts, peek: &Peeked) -> Self {
+        match form {
+            Form::Json if peek.is_whole => {
+                let encoding = encoding(&parts.headers);
+                match unpacked(&encoding, &peek.bytes, MAX_CHECKED_BYTES) {
+                    Some(bytes) => json_names(&bytes),
+                    None => Self::default(),
+                }
+            }
+            Form::Json => Self::default(),
+            Form::Multipart => Self { model: form_model(&peek.bytes), ..Self::default() },
+        }
+    }
+}
+
+fn json_names(bytes: &[u8]) -> Named {
+    // The upstream refuses what is no JSON.
+    let Ok((text, place)) = splice::parse(bytes) else { return Named { is_read: true, ..Named::default() } };
     let object = Object::at(text, &place);
     let id = |field: &&str| name(&object, field, "session").ok().flatten();
     let stored = ["previous_response_id", "conversation"].iter().filter_map(id).collect();
-    (object.string("model").map(|model| model.into_owned()), stored)
+    let model = object.string("model").map(|model| model.into_owned());
+    Named { model, stored, is_read: true, room: None }
 }
 
 /// The field `model` of a form.
@@ -109,6 +145,8 @@ fn form_model(bytes: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -126,6 +164,23 @@ mod tests {
         }
         for body in [file.clone(), format!("{file}--b--"), part("name=\"model\"", ""), "x".to_owned()] {
             assert_eq!(form_model(format!("{body}--b--").as_bytes()), None, "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_form_is_read(
+            pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "Content-Disposition:", "content-disposition:", "\r\n\r\n", "\r\n--", "name=\"model\"", ";", "x", "é", "--b",
+                ]),
+                0..24,
+            )
+        ) {
+            let text = pieces.concat();
+            if let Some(model) = form_model(text.as_bytes()) {
+                prop_assert!(text.contains(&model));
+            }
         }
     }
 }

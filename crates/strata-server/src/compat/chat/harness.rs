@@ -154,6 +154,8 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -202,6 +204,26 @@ mod tests {
             "",
         ] {
             assert_eq!(without_blocks(text), text);
+        }
+    }
+
+    proptest! {
+        /// Whatever a text is, nothing is added to it, and what is left has no block any more.
+        #[test]
+        fn a_text_only_loses_blocks(
+            pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "<system-reminder>", "</system-reminder>", "<environment_details>", "</environment_details>", "<", ">", "\n",
+                    " ", "é", "words", "</", "<instructions>", "</instructions>", "\r\n", "<system-", "🦀",
+                ]),
+                0..24,
+            )
+        ) {
+            let text = pieces.concat();
+            let left = without_blocks(&text);
+            prop_assert!(left.len() <= text.len());
+            let mut rest = text.chars();
+            prop_assert!(left.chars().all(|c| c == '\n' || rest.any(|other| other == c)), "{text:?} {left:?}");
         }
     }
 }

@@ -79,6 +79,35 @@ async fn a_key_does_not_get_what_another_user_has_stored() {
 }
 
 #[tokio::test]
+async fn an_id_cannot_be_hidden_in_a_body() {
+    let (chatting, [ann, bob, _]) = start(Some("sk-ours")).await;
+    chatting.upstream.will(axum::Json(response("resp_a")));
+    send(&chatting, &ann, Method::POST, "/v1/responses", json!({"input": "hello there"})).await;
+    let seen = chatting.upstream.received().len();
+    let body = json!({"input": "x", "previous_response_id": "resp_a"}).to_string();
+    let packed = crate::proxy::decoding::tests::gzip(body.as_bytes());
+    for path in [
+        "/v1/responses",
+        "/v1/responses/compact",
+        "/v1/responses/input_tokens",
+        "/openai/deployments/d/responses",
+    ] {
+        for (kind, encoding, body, refused) in [
+            ("text/plain", "identity", Bytes::from(body.clone()), [404, 404]),
+            ("multipart/form-data", "identity", Bytes::from(body.clone()), [404, 404]),
+            ("application/json", "gzip", Bytes::from(packed.clone()), [404, 404]),
+            ("application/json", "zstd", Bytes::from(packed.clone()), [415, 413]),
+        ] {
+            let request = request(Method::POST, path).header("x-api-key", &bob).header("content-type", kind);
+            let request = request.header("content-encoding", encoding).body(Body::from(body)).unwrap();
+            let status = chatting.server.send(request).await.status.as_u16();
+            assert!(refused.contains(&status), "{path} {kind} {encoding}: {status}");
+        }
+    }
+    assert_eq!(chatting.upstream.received().len(), seen);
+}
+
+#[tokio::test]
 async fn an_unknown_id_passes_and_belongs_to_its_first_user() {
     let (chatting, [ann, bob, gateway]) = start(Some("sk-ours")).await;
     chatting.upstream.will((StatusCode::NOT_FOUND, "{}"));
