@@ -156,6 +156,40 @@ pub(crate) async fn begun(request: Request, limit: usize, timeout: Duration) -> 
     Ok(Request::from_parts(parts, Body::new(BegunBody { first, rest })))
 }
 
+/// A body of which the beginning is known.
+pub(crate) struct Peeked {
+    /// Its beginning, or all of it.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether this is all of it.
+    pub(crate) is_whole: bool,
+    /// All of it, unread.
+    pub(crate) body: Body,
+}
+
+/// Looks at the first `most` bytes of a body, or at fewer if they do not arrive within `timeout`.
+pub(crate) async fn peeked(mut rest: Body, most: usize, timeout: Duration) -> Result<Peeked, ApiError> {
+    let deadline = tokio::time::Instant::now() + timeout;
+    let (mut first, mut bytes, mut is_whole) = (VecDeque::new(), Vec::new(), false);
+    while bytes.len() < most {
+        match tokio::time::timeout_at(deadline, rest.frame()).await {
+            Ok(Some(frame)) => {
+                let frame = frame
+                    .map_err(|_| ApiError::invalid("the body ended before it was complete; send it again"))?;
+                bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+                first.push_back(frame);
+            }
+            Ok(None) => {
+                is_whole = true;
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    // A body of a known length has to keep it: the upstream may refuse a body in chunks.
+    let is_whole = is_whole || rest.is_end_stream();
+    Ok(Peeked { bytes, is_whole, body: Body::new(BegunBody { first, rest }) })
+}
+
 /// A body whose beginning was read.
 struct BegunBody {
     first: VecDeque<Frame<Bytes>>,

@@ -79,6 +79,22 @@ impl Caller {
         }
     }
 
+    /// Whether the key is bound to a user.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.identity.key().is_some_and(|key| !key.is_unbound())
+    }
+
+    /// Whether the request has a key.
+    pub(crate) fn has_key(&self) -> bool {
+        self.identity.key().is_some()
+    }
+
+    /// The user of the key, or the one that the header names.
+    pub(crate) fn known_user(&self) -> Option<&UserId> {
+        let bound = self.identity.key().filter(|key| !key.is_unbound());
+        bound.map(|key| &key.user).or(self.user.as_ref())
+    }
+
     /// Whether the key, the header or the request itself names a user.
     pub(crate) fn names_user<'a>(&self, named: impl IntoIterator<Item = &'a Option<String>>) -> bool {
         !self.is_unnamed() || named.into_iter().any(Option::is_some)

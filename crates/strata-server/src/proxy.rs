@@ -18,10 +18,12 @@ mod housekeeping;
 mod left;
 mod models;
 mod names;
+mod reading;
 mod recalled;
 mod recorder;
 mod relay;
 mod remember;
+mod stored;
 mod switch;
 mod websocket;
 

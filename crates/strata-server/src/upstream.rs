@@ -6,6 +6,7 @@ mod paths;
 mod secrets;
 mod sessions;
 mod spill;
+mod stored;
 mod unnamed;
 
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -28,10 +29,11 @@ use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
 pub(crate) use background::{BackgroundId, BackgroundReplies};
 pub(crate) use choice::{Asked, Upstreams};
-pub(crate) use paths::with_plain_path;
+pub(crate) use paths::{decoded, with_plain_path};
 pub(crate) use secrets::{remove_keys, without_keys};
 pub(crate) use sessions::{Injected, PromptHistories, PromptPrint, hash};
 pub(crate) use spill::{Spill, SpilledExchange};
+pub(crate) use stored::StoredPath;
 pub(crate) use unnamed::UnnamedClients;
 
 /// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
@@ -52,6 +54,9 @@ const OWN: &str = "x-strata-";
 
 /// The most concurrent recordings: more than ever run at once.
 const MAX_RECORDINGS: u32 = 1 << 20;
+
+/// The pause before a chat is sent again; it doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The state that all requests to the proxy share.
 pub(crate) struct ProxyState {
@@ -98,6 +103,7 @@ pub(crate) struct Upstream {
     proxy: Option<Proxy>,
     key: Option<Secret>,
     timeout: Duration,
+    retries: u32,
 }
 
 /// Whether Strata reads the answer when it passes.
@@ -121,12 +127,36 @@ impl Upstream {
             proxy: transport.proxy,
             key,
             timeout,
+            retries: settings.retries,
         }
     }
 
     /// The longest pause between two pieces of an answer.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Passes a chat on, and again if the setting `retries` says so, as long as nothing was answered.
+    pub(crate) async fn send_again(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: impl Fn() -> Body,
+    ) -> Result<Response<Incoming>, ApiError> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..self.retries {
+            let answer = self.send(method.clone(), uri, headers.clone(), body()).await;
+            match answer {
+                Ok(answer) if !is_overloaded(answer.status()) => return Ok(answer),
+                Ok(answer) => tracing::warn!(status = answer.status().as_u16(), "a chat is sent again"),
+                Err(error) if error.detail().0 != StatusCode::BAD_GATEWAY => return Err(error),
+                Err(_) => tracing::warn!("a chat is sent again"),
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        self.send(method, uri, headers, body()).await
     }
 
     /// Passes a request on and waits for the head of the answer.
@@ -182,6 +212,30 @@ impl Upstream {
         }
     }
 
+    /// Whether all clients come to the upstream as one: with the configured key, or without any.
+    pub(crate) fn is_shared(&self, parts: &Parts) -> bool {
+        let sent = self.headers(parts, AnswerUse::Pass);
+        let is_their_own = [AUTHORIZATION, API_KEY, AZURE_KEY].iter().any(|name| sent.contains_key(name));
+        self.key.is_some() || !is_their_own
+    }
+
+    /// The headers of a request of Strata's own, on behalf of a client whose credentials are not meant for this upstream.
+    pub(crate) fn bare_headers(&self, parts: &Parts) -> HeaderMap {
+        let mut sent = HeaderMap::new();
+        for name in [ACCEPT, USER_AGENT] {
+            if let Some(value) =
+                parts.headers.get(&name).filter(|value| !secrets::holds_key(value.as_bytes()))
+            {
+                sent.insert(name, value.clone());
+            }
+        }
+        if let Some(key) = &self.key {
+            KeyHeader::of(self.api, parts).insert(key, &mut sent);
+        }
+        sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        sent
+    }
+
     /// The headers of a request for the upstream.
     pub(crate) fn headers(&self, parts: &Parts, answer: AnswerUse) -> HeaderMap {
         let mut sent = end_to_end(&parts.headers);
@@ -214,6 +268,11 @@ impl Upstream {
         }
         sent
     }
+}
+
+/// Whether an upstream says that it did not work on a request, and may later.
+fn is_overloaded(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE) || status.as_u16() == 529
 }
 
 /// How an API takes its key.

@@ -202,6 +202,9 @@ fn check(
         assert!(!request.head.to_lowercase().contains("x-strata"), "{}", request.head);
     }
 
+    let learned = support::strata().args(["learn", "--store", &support::store_url(&file)]).output().unwrap();
+    assert!(learned.status.success(), "{}", support::show(&learned));
+
     let server = Server::start(&file);
     let mut client = server.client();
     for (user, sessions) in remembering {
@@ -223,6 +226,7 @@ fn check(
             );
         }
         let memories = client.get(&format!("/memories?user_id={user}")).unwrap().json().to_string();
+        assert!(memories.contains("Heron"), "something was learned of {user}: {memories}");
         assert!(
             !memories.contains("strata_memory") && !memories.contains("Remembered by Strata"),
             "{user}: {memories}"

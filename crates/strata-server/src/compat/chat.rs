@@ -5,6 +5,7 @@
 //! asks: where its messages are, how a block is put in front of one, and how a reply is read. Each API implements the
 //! trait in a module of its own: OpenAI's chat completions and Responses, Anthropic's Messages, Ollama.
 
+mod harness;
 mod options;
 pub(crate) mod reply;
 mod schemas;
@@ -43,6 +44,11 @@ pub(crate) trait ChatApi: Send + Sync {
 
     /// Whether the provider keeps the conversation, so that the request has only the new messages.
     fn is_kept_upstream(&self, _body: &Object<'_>) -> bool {
+        false
+    }
+
+    /// Whether the provider stores the reply under its id.
+    fn is_stored_upstream(&self, _body: &Object<'_>) -> bool {
         false
     }
 
@@ -109,8 +115,13 @@ impl Slot {
 }
 
 impl Message {
-    /// The message with its text once: long conversations would take the memory twice.
-    pub(crate) fn once(mut self) -> Self {
+    /// The message without what programs have added to it, and with its text once: long conversations would take the
+    /// memory twice.
+    pub(crate) fn once(self) -> Self {
+        self.without_harness().with_one_text()
+    }
+
+    fn with_one_text(mut self) -> Self {
         if matches!(self.turns.as_slice(), [turn] if turn.content == self.said) {
             self.said = String::new();
         }
@@ -169,10 +180,10 @@ impl Forwarded {
     }
 
     /// The pieces as a body. `body` is the client's.
-    pub(crate) fn into_body(self, body: &Bytes) -> Body {
-        let pieces = self.pieces.into_iter().map(|piece| match piece {
-            Piece::Kept(range) => body.slice(range),
-            Piece::New(text) => Bytes::from(text),
+    pub(crate) fn body(&self, body: &Bytes) -> Body {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Kept(range) => body.slice(range.clone()),
+            Piece::New(text) => Bytes::copy_from_slice(text.as_bytes()),
         });
         Body::new(PiecesBody(pieces.filter(|piece| !piece.is_empty()).collect()))
     }
@@ -242,6 +253,11 @@ impl<'a> ChatBody<'a> {
     /// Whether the provider keeps the conversation.
     pub(crate) fn is_kept_upstream(&self) -> bool {
         self.api.is_kept_upstream(&self.object)
+    }
+
+    /// Whether the provider stores the reply.
+    pub(crate) fn is_stored_upstream(&self) -> bool {
+        self.api.is_stored_upstream(&self.object)
     }
 
     /// The beginning of the reply, if the client writes it and the model continues it.

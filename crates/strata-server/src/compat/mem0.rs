@@ -68,21 +68,34 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Paths of mem0's service that Strata does not have. They are refused here, because the proxy would pass them, with
 /// what they say about users, to the server of the model.
-const ABSENT: [&str; 15] = [
+const ABSENT: [&str; 27] = [
+    // The same paths without the last slash.
     "/v1/memories",
+    "/v1/memories/{id}",
+    "/v1/memories/{id}/{*path}",
     "/v1/batch",
     "/v1/entities",
     "/v1/ping",
+    "/v1/event",
+    "/v1/event/{*path}",
+    "/v1/events",
+    "/v1/events/",
+    "/v1/events/{*path}",
     "/v1/feedback",
     "/v1/feedback/",
+    "/v1/feedback/{*path}",
     "/v1/exports",
     "/v1/exports/",
-    "/v1/exports/get/",
+    "/v1/exports/{*path}",
     "/v1/summary",
     "/v1/summary/",
+    "/v1/summary/{*path}",
+    "/v1/webhooks",
+    "/v1/webhooks/",
     "/v1/webhooks/{*path}",
-    "/v1/events/",
     "/v1/entities/{*path}",
+    "/v1/batch/{*path}",
+    "/v1/ping/{*path}",
     "/api/v1/{*path}",
 ];
 

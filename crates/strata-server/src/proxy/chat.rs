@@ -5,6 +5,7 @@ use std::time::Instant;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_ENCODING;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use strata_core::scope::RecallScope;
@@ -14,16 +15,18 @@ use strata_engine::{Ending, Keeper};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::compaction::compact;
+use super::decoding::{encoding, unpacked};
 use super::forward::{relayed, unread};
 use super::housekeeping::is_housekeeping;
 use super::names::Asker;
 use super::recalled::{Recalled, Recorded, WhyNothing, tell_stable};
 use super::recorder::{ExchangeRecorder, ExchangeStart};
 use super::relay::Recording;
+use super::stored::{self, Place};
 use super::switch::MemoryUse;
 use crate::app::App;
 use crate::compat::chat::reply::failure;
-use crate::compat::chat::{ChatApi, ChatBody};
+use crate::compat::chat::{ChatApi, ChatBody, Forwarded};
 use crate::error::ApiError;
 use crate::extract::{begun, read_body_in_time};
 use crate::identity::Caller;
@@ -33,6 +36,9 @@ use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream};
 /// The most text of a client's messages that is compared with its session and recorded. It is more than the context
 /// window of any model holds. Older messages were recorded when they were the last ones.
 const MAX_HEARD_BYTES: usize = 4 * 1024 * 1024;
+
+/// How much shorter a compressed text is at most, as a rule.
+const USUAL_COMPRESSION: usize = 16;
 
 /// Serves a chat in one of the APIs.
 pub(crate) async fn chat(
@@ -44,7 +50,7 @@ pub(crate) async fn chat(
     let uses = MemoryUse::of(request.headers(), &caller)?;
     let settings = app.settings();
     let request = begun(request, settings.proxy.max_body_bytes, settings.body_timeout).await?;
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     // A body of unknown length counts with what was read of it, until it is read.
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let _room = room(app, declared).await?;
@@ -56,9 +62,22 @@ pub(crate) async fn chat(
         0 => None,
         more => room(app, more).await?,
     };
+    let (bytes, _room_unpacked) = match unpack(app, &mut parts, &bytes).await? {
+        Unpacked::Plain => (bytes, None),
+        Unpacked::Decoded(bytes, room) => (bytes, room),
+        Unpacked::Unreadable => return pass_unread(app, &caller, parts, bytes).await,
+    };
     let body = ChatBody::read(api, &bytes)?;
     let asker = Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
-    let upstream = upstream_of(app, parts.uri.path(), &body)?;
+    let stored = body.stored();
+    let ids = || stored.iter().map(String::as_str);
+    stored::check(app, Some(&asker.user).filter(|_| caller.has_key()), ids())?;
+    let upstream = upstream_of(app, parts.uri.path(), &body, ids().collect())?;
+    let place = Place {
+        app: app.clone(),
+        upstream: upstream.number,
+        owner: caller.has_key().then(|| asker.user.clone()),
+    };
     let why_bare = match uses.is_off() {
         true => Some(WhyNothing::Off),
         // Nothing more can be kept until the store works again. A chat whose reply would be lost goes without memory, and says so.
@@ -68,21 +87,88 @@ pub(crate) async fn chat(
         false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };
     if let Some(why) = why_bare {
-        let sent = body.forwarded(&[], |_| false).into_body(&bytes);
-        let headers = upstream.headers(&parts, AnswerUse::Pass);
-        let answer = upstream.send(parts.method, &parts.uri, headers, sent).await?;
-        let mut response = unread(answer, upstream.timeout());
-        Recalled::nothing(why).tell(Recorded::Never, &mut response);
-        return Ok(response);
+        return pass_bare(upstream, place, (parts, &bytes), &body, why).await;
     }
     asker.warn_if_shared(app, &parts.headers);
     let scope = caller.recall_scope(asker.names_user, Some(&asker.session), body.options.scope);
     let Asker { user, session, .. } = asker;
-    Exchange { app, upstream, user, session, scope, uses, parts, bytes: &bytes, body }.run().await
+    Exchange { app, upstream, user, session, scope, uses, parts, bytes: &bytes, body, place }.run().await
+}
+
+/// Passes a chat on without memory.
+async fn pass_bare(
+    upstream: &Upstream,
+    place: Place,
+    (parts, bytes): (Parts, &Bytes),
+    body: &ChatBody<'_>,
+    why: WhyNothing,
+) -> Result<Response, ApiError> {
+    let sent = body.forwarded(&[], |_| false);
+    let is_stored = body.is_stored_upstream();
+    let headers = upstream.headers(&parts, if is_stored { AnswerUse::Read } else { AnswerUse::Pass });
+    let answer = upstream.send_again(parts.method, &parts.uri, headers, || sent.body(bytes)).await?;
+    if answer.status().is_success() {
+        place.used(body.stored().iter().map(String::as_str));
+    }
+    let mut response = match is_stored {
+        true => relayed(upstream, answer, body.api(), Recording::Ids, place),
+        false => unread(answer, upstream.timeout()),
+    };
+    Recalled::nothing(why).tell(Recorded::Never, &mut response);
+    Ok(response)
+}
+
+/// Passes on a body that cannot be read.
+async fn pass_unread(app: &App, caller: &Caller, parts: Parts, bytes: Bytes) -> Result<Response, ApiError> {
+    if caller.has_key() {
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "the body is compressed in a way that cannot be read; send it plain, or with gzip, deflate or Brotli",
+        ));
+    }
+    tracing::warn!(
+        "a chat is compressed in a way that cannot be read; it goes without memory and is not recorded"
+    );
+    let upstream = app.proxy().upstreams.choose(&Asked::of_path(parts.uri.path()))?;
+    let headers = upstream.headers(&parts, AnswerUse::Pass);
+    let answer = upstream.send(parts.method, &parts.uri, headers, Body::from(bytes)).await?;
+    let mut response = unread(answer, upstream.timeout());
+    Recalled::nothing(WhyNothing::Compressed).tell(Recorded::Never, &mut response);
+    Ok(response)
+}
+
+/// A body without its compression.
+enum Unpacked {
+    /// It is not compressed.
+    Plain,
+    /// It was, and takes this much room.
+    Decoded(Bytes, Option<OwnedSemaphorePermit>),
+    Unreadable,
+}
+
+/// Decodes a compressed body. The header that says how it is compressed is removed, because the body is passed on plain.
+async fn unpack(app: &App, parts: &mut Parts, bytes: &Bytes) -> Result<Unpacked, ApiError> {
+    let encoding = encoding(&parts.headers);
+    if encoding.is_empty() {
+        return Ok(Unpacked::Plain);
+    }
+    let limit = app.settings().proxy.max_body_bytes;
+    // Text is rarely compressed further; a body that needs all the room takes all of it.
+    for most in [bytes.len().saturating_mul(USUAL_COMPRESSION).min(limit), limit] {
+        let room = room(app, most).await?;
+        let (bytes, encoding) = (bytes.clone(), encoding.clone());
+        let decoded = tokio::task::spawn_blocking(move || unpacked(&encoding, &bytes, most)).await;
+        if let Some(decoded) = decoded.ok().flatten() {
+            parts.headers.remove(CONTENT_ENCODING);
+            return Ok(Unpacked::Decoded(decoded.into(), room));
+        }
+    }
+    Ok(Unpacked::Unreadable)
 }
 
 /// Waits until there is room for a body, as long as a client may take to send one.
-async fn room(app: &App, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+pub(super) async fn room(app: &App, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
     tokio::time::timeout(app.settings().body_timeout, app.room_for(bytes)).await.map_err(|_| {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -94,11 +180,14 @@ async fn room(app: &App, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, A
 }
 
 /// The upstream that serves a chat. A chat stays with the upstream that it begins with.
-fn upstream_of<'a>(app: &'a App, path: &str, body: &ChatBody<'_>) -> Result<&'a Upstream, ApiError> {
-    let (model, stored) = (body.model(), body.stored());
+fn upstream_of<'a>(
+    app: &'a App,
+    path: &str,
+    body: &ChatBody<'_>,
+    stored: Vec<&str>,
+) -> Result<&'a Upstream, ApiError> {
     let by_path = Asked::of_path(path);
-    let stored = stored.iter().map(String::as_str).collect();
-    app.proxy().upstreams.choose(&Asked { model: model.as_deref().or(by_path.model), stored, ..by_path })
+    app.proxy().upstreams.choose(&Asked { model: body.model().or(by_path.model), stored, ..by_path })
 }
 
 /// A chat with memory, while it is being served.
@@ -114,6 +203,7 @@ pub(super) struct Exchange<'a> {
     /// The client's body, as it came.
     bytes: &'a Bytes,
     pub(super) body: ChatBody<'a>,
+    place: Place,
 }
 
 impl Exchange<'_> {
@@ -149,7 +239,7 @@ impl Exchange<'_> {
             Some(recorder) => recorder.recalled(row),
             None => app.engine().prompting.note_chat(user, row).await,
         }
-        let mut response = self.answer(sent.into_body(self.bytes), recorder).await;
+        let mut response = self.answer(&sent, recorder).await;
         set_request_id(&mut response, id.0);
         recalled.tell(self.recorded(), &mut response);
         // For a first prompt there is nothing to compare with.
@@ -158,11 +248,11 @@ impl Exchange<'_> {
     }
 
     /// Passes the request on, and the answer back.
-    async fn answer(&self, sent: Body, mut recorder: Option<ExchangeRecorder>) -> Response {
-        let Self { app, upstream, parts, body, .. } = self;
+    async fn answer(&self, sent: &Forwarded, mut recorder: Option<ExchangeRecorder>) -> Response {
+        let Self { app, upstream, parts, body, place, .. } = self;
         let deadline = app.settings().proxy.memory_deadline;
         let (method, headers) = (parts.method.clone(), upstream.headers(parts, AnswerUse::Read));
-        let sending = upstream.send(method, &parts.uri, headers, sent);
+        let sending = upstream.send_again(method, &parts.uri, headers, || sent.body(self.bytes));
         let opened = async {
             if let Some(recorder) = &mut recorder {
                 recorder.opened(deadline).await;
@@ -172,8 +262,12 @@ impl Exchange<'_> {
         let (answer, ()) = tokio::join!(sending, opened);
         match answer {
             Ok(answer) => {
-                let recording = recorder.map_or(Recording::Off, Recording::Live);
-                relayed(app, upstream, answer, body.api(), recording)
+                if answer.status().is_success() {
+                    place.used(body.stored().iter().map(String::as_str));
+                }
+                let unrecorded = if body.is_stored_upstream() { Recording::Ids } else { Recording::Off };
+                let recording = recorder.map_or(unrecorded, Recording::Live);
+                relayed(upstream, answer, body.api(), recording, place.clone())
             }
             Err(error) => {
                 let (status, detail) = error.detail();

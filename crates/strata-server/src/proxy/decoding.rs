@@ -1,5 +1,5 @@
-//! Compressed replies, as they are read for the recorder. An upstream is asked for plain replies, but some compress all the
-//! same. The client gets the bytes as they came.
+//! Compressed replies, as they are read for the recorder, and compressed requests. An upstream is asked for plain replies,
+//! but some compress all the same. The client gets the bytes as they came.
 
 use std::io::{self, Write};
 
@@ -25,18 +25,15 @@ pub(super) enum Decoder {
 }
 
 /// Decoded bytes that wait to be read.
-#[derive(Default)]
 pub(super) struct Decoded {
     bytes: Vec<u8>,
-    total: usize,
+    /// How many more there may be.
+    left: usize,
 }
 
 impl Write for Decoded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.total += bytes.len();
-        if self.total > MAX_DECODED_BYTES {
-            return Err(io::Error::other("a reply is too large"));
-        }
+        self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("it is too large"))?;
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -49,20 +46,26 @@ impl Write for Decoded {
 impl Decoder {
     /// The decoder for an answer with these headers.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let named = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        match named.trim().to_ascii_lowercase().as_str() {
+        let named = encoding(headers);
+        Self::named(&named, MAX_DECODED_BYTES).unwrap_or_else(|| {
+            tracing::warn!(
+                encoding = named,
+                "a reply is compressed in a way that cannot be read; it is not recorded"
+            );
+            Self::Unreadable
+        })
+    }
+
+    /// The decoder for an encoding, which decodes at most so many bytes; `None` if it is not known.
+    fn named(encoding: &str, left: usize) -> Option<Self> {
+        let decoded = || Decoded { bytes: Vec::new(), left };
+        Some(match encoding {
             "" | "identity" => Self::Plain,
-            "gzip" | "x-gzip" => Self::Gzip(Box::new(MultiGzDecoder::new(Decoded::default()))),
-            "deflate" => Self::Deflate(Box::new(ZlibDecoder::new(Decoded::default()))),
-            "br" => Self::Brotli(Box::new(DecompressorWriter::new(Decoded::default(), BUFFER_BYTES))),
-            other => {
-                tracing::warn!(
-                    encoding = other,
-                    "a reply is compressed in a way that cannot be read; it is not recorded"
-                );
-                Self::Unreadable
-            }
-        }
+            "gzip" | "x-gzip" => Self::Gzip(Box::new(MultiGzDecoder::new(decoded()))),
+            "deflate" => Self::Deflate(Box::new(ZlibDecoder::new(decoded()))),
+            "br" => Self::Brotli(Box::new(DecompressorWriter::new(decoded(), BUFFER_BYTES))),
+            _ => return None,
+        })
     }
 
     /// Decodes the next piece, and hands what it stands for to `read`.
@@ -81,11 +84,34 @@ impl Decoder {
             Self::Unreadable => return read(b""),
         };
         if let Err(error) = &decoded {
-            tracing::warn!(%error, "a compressed reply cannot be read; it is not recorded further");
+            tracing::warn!(%error, "a compressed body cannot be read; it is not recorded further");
             *self = Self::Unreadable;
         }
         read(&decoded.unwrap_or_default())
     }
+}
+
+/// How a body is compressed; empty if it is not.
+pub(super) fn encoding(headers: &HeaderMap) -> String {
+    let named = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match named.trim().to_ascii_lowercase() {
+        named if named == "identity" => String::new(),
+        named => named,
+    }
+}
+
+/// A compressed body as it is; `None` if it cannot be read, or has more than `most` bytes.
+pub(super) fn unpacked(encoding: &str, bytes: &[u8], most: usize) -> Option<Vec<u8>> {
+    let mut decoder = Decoder::named(encoding, most)?;
+    let unpacked = decoder.feed(bytes, <[u8]>::to_vec);
+    // A body that was cut off is not the client's.
+    let is_whole = match &mut decoder {
+        Decoder::Gzip(decoder) => decoder.try_finish().is_ok(),
+        Decoder::Deflate(decoder) => decoder.try_finish().is_ok(),
+        Decoder::Unreadable => false,
+        Decoder::Plain | Decoder::Brotli(_) => true,
+    };
+    is_whole.then_some(unpacked)
 }
 
 fn take(decoded: &mut Decoded) -> Vec<u8> {
@@ -163,6 +189,27 @@ pub(super) mod tests {
             }
             assert_eq!(read, b"", "{encoding}");
         }
+    }
+
+    #[test]
+    fn a_request_is_unpacked_up_to_its_limit() {
+        let text = "我的渡轮九点开。".repeat(100);
+        for (encoding, bytes) in [
+            ("gzip", gzip(text.as_bytes())),
+            ("deflate", deflate(text.as_bytes())),
+            ("br", brotli(text.as_bytes())),
+        ] {
+            assert_eq!(
+                unpacked(encoding, &bytes, text.len()).as_deref(),
+                Some(text.as_bytes()),
+                "{encoding}"
+            );
+            assert_eq!(unpacked(encoding, &bytes, text.len() - 1), None, "{encoding}");
+        }
+        assert_eq!(unpacked("zstd", b"x", 100), None);
+        assert_eq!(unpacked("gzip", b"not compressed", 100), None);
+        let packed = gzip(text.as_bytes());
+        assert_eq!(unpacked("gzip", &packed[..packed.len() - 9], text.len()), None, "it was cut off");
     }
 
     #[test]

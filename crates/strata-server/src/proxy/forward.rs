@@ -1,5 +1,6 @@
 //! Requests of the providers' APIs without memory: they pass to the upstream and back unchanged, piece by piece.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -7,28 +8,30 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Method;
-use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::reading::{Named, read_named};
+use super::recalled::{Recalled, Recorded, WhyNothing};
 use super::relay::{Recording, Relay};
+use super::stored::{self, Place};
 use super::websocket::is_upgrade;
 use super::{models, websocket};
 use crate::app::App;
 use crate::compat::chat::ChatApi;
-use crate::compat::chat::splice::{self, Object};
 use crate::compat::openai::responses::Responses;
 use crate::error::{ApiError, wrong_method};
-use crate::extract::read_body_in_time;
-use crate::upstream::{AnswerUse, Asked, BackgroundId, Upstream, answer_headers};
-
-/// The largest body that is read for the model that it names. Larger ones have no model, or are no JSON.
-const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
+use crate::identity::Caller;
+use crate::upstream::{AnswerUse, Asked, BackgroundId, StoredPath, Upstream, answer_headers};
 
 /// Passes a request on.
-pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn pass_on(
+    State(app): State<App>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
     if is_upgrade(request.headers()) {
         return websocket::pass(&app, request).await;
     }
@@ -36,18 +39,50 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Result<
     if is_list && app.proxy().upstreams.are_several() {
         return models::list(&app, request).await;
     }
-    let (parts, body, model) = read_model(&app, request).await?;
+    let (parts, body, Named { model, stored, room: _room, .. }) = read_named(&app, &caller, request).await?;
     let by_path = Asked::of_path(parts.uri.path());
-    let asked = Asked { model: model.as_deref().or(by_path.model), ..by_path };
+    let ids: Vec<&str> = by_path.stored.iter().copied().chain(stored.iter().map(String::as_str)).collect();
+    let owner = caller.known_user().filter(|_| caller.has_key()).cloned();
+    stored::check(&app, owner.as_ref(), ids.iter().copied())?;
+    let model = model.map(Cow::Owned).or(by_path.model);
+    let asked = Asked { model, stored: ids, api: by_path.api };
     let upstream = app.proxy().upstreams.choose(&asked)?;
-    if let Some(id) = awaited_reply(&app, upstream, &parts, &asked) {
-        let headers = upstream.headers(&parts, AnswerUse::Read);
-        let answer = upstream.send(parts.method, &parts.uri, headers, body).await?;
-        return Ok(relayed(&app, upstream, answer, &Responses, Recording::Background(id)));
+    stored::check_list(upstream, &parts, caller.is_bound())?;
+    let recording = match awaited_reply(&app, upstream, &parts, &asked) {
+        Some(id) => Recording::Background(id),
+        None if makes_container(&parts) => Recording::Ids,
+        None => Recording::Off,
+    };
+    let place = Place { app: app.clone(), upstream: upstream.number, owner };
+    let is_read = !matches!(recording, Recording::Off);
+    let headers = upstream.headers(&parts, if is_read { AnswerUse::Read } else { AnswerUse::Pass });
+    let answer = upstream.send(parts.method.clone(), &parts.uri, headers, body).await?;
+    if answer.status().is_success() {
+        place.used(asked.stored.iter().copied());
     }
-    let headers = upstream.headers(&parts, AnswerUse::Pass);
-    let answer = upstream.send(parts.method, &parts.uri, headers, body).await?;
-    Ok(unread(answer, upstream.timeout()))
+    let is_silent = matches!(recording, Recording::Off) && writes_text(&parts);
+    let mut response = match is_read {
+        true => relayed(upstream, answer, &Responses, recording, place),
+        false => unread(answer, upstream.timeout()),
+    };
+    if is_silent {
+        Recalled::nothing(WhyNothing::NotAChat).tell(Recorded::Never, &mut response);
+    }
+    Ok(response)
+}
+
+/// Whether a request makes a conversation at the provider, whose id the answer tells.
+fn makes_container(parts: &Parts) -> bool {
+    let stored = StoredPath::of(parts.uri.path());
+    parts.method == Method::POST && stored.is_some_and(|stored| stored.id.is_none() && stored.is_container)
+}
+
+/// Whether a request has a model write a text, without being a chat.
+fn writes_text(parts: &Parts) -> bool {
+    const WRITING: [&str; 8] =
+        ["completions", "complete", "infill", "compact", "threads", "runs", "batches", "engines"];
+    let mut segments = parts.uri.path().split('/');
+    parts.method == Method::POST && segments.any(|segment| WRITING.contains(&segment))
 }
 
 /// The reply that a request fetches or cancels, if it was worked on in the background and is not recorded yet.
@@ -60,46 +95,29 @@ fn awaited_reply(app: &App, upstream: &Upstream, parts: &Parts, asked: &Asked<'_
 
 /// An answer that is read while it passes.
 pub(crate) fn relayed(
-    app: &App,
     upstream: &Upstream,
     answer: axum::http::Response<Incoming>,
     api: &'static dyn ChatApi,
     recording: Recording,
+    place: Place,
 ) -> Response {
     let (head, body) = answer.into_parts();
     let body = IdleTimeoutBody::new(body, upstream.timeout());
-    let home = (app.clone(), upstream.number);
-    let relay = Relay::new(body, (head.status, &head.headers), api, recording, home);
+    let relay = Relay::new(body, (head.status, &head.headers), api, recording, place);
     let mut response = Response::new(Body::new(relay));
     *response.status_mut() = head.status;
     *response.headers_mut() = answer_headers(&head.headers);
     response
 }
 
-/// Reads the model that a body names, if that decides anything.
-async fn read_model(app: &App, request: Request) -> Result<(Parts, Body, Option<String>), ApiError> {
-    let is_json = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let is_json = is_json.is_some_and(|kind| kind.trim_start().starts_with("application/json"));
-    let is_short =
-        request.body().size_hint().exact().is_some_and(|bytes| (1..=MAX_READ_BYTES).contains(&bytes));
-    let (parts, body) = request.into_parts();
-    if !(app.proxy().upstreams.are_several() && is_json && is_short) {
-        return Ok((parts, body, None));
-    }
-    let limit = (MAX_READ_BYTES as usize, "proxy.max_body_bytes");
-    let request = Request::from_parts(parts.clone(), body);
-    let bytes = read_body_in_time(request, limit, app.settings().body_timeout).await?;
-    let model = match splice::parse(&bytes) {
-        Ok((text, place)) => Object::at(text, &place).string("model").map(|model| model.into_owned()),
-        Err(_) => None,
-    };
-    Ok((parts, Body::from(bytes), model))
-}
-
 /// Passes on requests for chats that the upstream has stored; other methods are refused.
-pub(crate) async fn pass_on_reading(app: State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn pass_on_reading(
+    app: State<App>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
     match *request.method() {
-        Method::GET | Method::HEAD => pass_on(app, request).await,
+        Method::GET | Method::HEAD => pass_on(app, caller, request).await,
         _ => Err(wrong_method(request.method().clone()).await),
     }
 }

@@ -1,37 +1,74 @@
 //! Recognises the prompts that chat programs send for themselves: for a title, tags, follow-up questions, search
-//! queries, an autocompletion or a summary of a chat. They are passed on bare, and neither recorded nor learned.
+//! queries, the choice of a tool, a question that stands alone, an autocompletion or a summary of a chat. They are passed on
+//! bare, and neither recorded nor learned.
 //!
 //! No program's wording is known here. A prompt is recognised by its form: an order to make one of these things, about
 //! a conversation, that prescribes the form of the answer or encloses the conversation. A person who asks for a title
-//! or a summary of something else, or in plain words, is not meant.
+//! or a summary of something else, or in plain words, is not meant, nor an application that talks with its user.
+
+mod words;
+
+use std::borrow::Cow;
 
 use strata_core::Role;
 
 use crate::compat::chat::ChatBody;
+use crate::compat::openai::completions;
+use words::*;
 
 /// An order that is not at the beginning of a long text is part of a description, not the task.
 const HEAD_CHARS: usize = 600;
+
+/// The part of a long text, at its beginning and at its end, in which an order is looked for.
+const END_BYTES: usize = 4_096;
+
+/// The mark around a text that is quoted as it is.
+const FENCE: &str = "```";
 
 /// Whether a program asks for itself.
 pub(crate) fn is_housekeeping(body: &ChatBody<'_>) -> bool {
     // Some programs say so.
     let task = body.fields().object("metadata").and_then(|metadata| metadata.string("task"));
-    if task.is_some_and(|task| task.ends_with("_generation")) {
+    if task.is_some_and(|task| is_task_name(&task)) {
         return true;
     }
-    let messages = body.messages();
+    let mut messages = body.messages();
+    // A reply that the client has begun is none.
+    if let Some((last, before)) = messages.split_last()
+        && last.role == Some(Role::Assistant)
+    {
+        messages = before;
+    }
     let asked = messages.iter().rfind(|message| message.role == Some(Role::User));
     let has_replies = messages.iter().any(|message| message.role == Some(Role::Assistant));
-    let Some(asked) = asked.map(|message| message.said()) else { return false };
-    if Traits::of(asked).are_housekeeping(has_replies) {
+    let Some(asked) = asked.map(|message| Traits::of(message.said())) else { return false };
+    if asked.are_asked_by_program(has_replies) {
         return true;
     }
-    let instructed = |text: &str| Traits::of(text).are_housekeeping(true);
     let in_messages = messages.iter().filter(|message| message.role == Some(Role::System));
-    let mut apart = ["instructions", "system"].into_iter().filter_map(|name| body.fields().string(name));
-    // A chat whose instructions are housekeeping has nothing but the conversation that they are about.
-    !has_replies
-        && (in_messages.map(|message| message.said()).any(instructed) || apart.any(|text| instructed(&text)))
+    let mut instructions: Vec<String> = in_messages.map(|message| message.said().to_owned()).collect();
+    instructions.extend(["instructions", "system"].into_iter().filter_map(|name| text_of(body, name)));
+    let may_instruct = |text: &&String| {
+        let head = text[..text.floor_char_boundary(END_BYTES)].to_lowercase();
+        match wanted(&head) {
+            // In a conversation these two alone count.
+            _ if has_replies => has(&head, SUMMARIES) || has(&head, STANDALONE),
+            wanted => wanted.is_some(),
+        }
+    };
+    let may_instruct = instructions.iter().filter(may_instruct);
+    may_instruct.into_iter().any(|text| Traits::of(text).instruct_for_program(&asked, has_replies))
+}
+
+/// `title_generation`, `follow_up_generation`.
+fn is_task_name(task: &str) -> bool {
+    task == "function_calling" || task.strip_suffix("_generation").is_some_and(|stem| TASKS.contains(&stem))
+}
+
+/// The text of a field: a string, or the texts of a list of blocks.
+fn text_of(body: &ChatBody<'_>, name: &str) -> Option<String> {
+    let place = body.fields().place(name)?;
+    Some(completions::said(body.fields().text(), &place).0).filter(|text| !text.is_empty())
 }
 
 /// The traits of a prompt that matter.
@@ -39,16 +76,31 @@ pub(crate) fn is_housekeeping(body: &ChatBody<'_>) -> bool {
 struct Traits {
     /// What it asks for.
     wanted: Option<Wanted>,
+    /// It says at once that it wants a summary, or a label.
+    opens_with_summary: bool,
+    opens_with_label: bool,
     /// It orders something.
     is_order: bool,
     /// It is about a conversation.
     is_about_chat: bool,
+    /// It is about one message.
+    is_about_message: bool,
     /// It prescribes the form of the answer.
     has_form: bool,
+    /// It wants the label and nothing else.
+    wants_label_alone: bool,
     /// It encloses a conversation or a text.
     encloses: bool,
     /// It says that another program uses the answer.
     is_for_program: bool,
+    /// It says that another model goes on.
+    is_for_model: bool,
+    /// It is written as a template.
+    is_template: bool,
+    /// It is to talk with the user.
+    talks: bool,
+    /// Somebody speaks of himself.
+    is_personal: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,258 +110,240 @@ enum Wanted {
     /// The rest of a text that somebody writes.
     Completion,
     Summary,
+    /// The user's question as one that stands alone.
+    Question,
+    /// The tool to call.
+    Tool,
 }
 
 impl Traits {
     fn of(text: &str) -> Self {
+        // Most messages ask for nothing of this, and long ones are not read as a whole to see it.
+        let ends = ends(text).to_lowercase();
+        if wanted(&ends).is_none() {
+            return Self { encloses: encloses(&ends), ..Self::default() };
+        }
         let lower = text.to_lowercase();
-        let head: String = lower.chars().take(HEAD_CHARS).collect();
-        let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
-        let wanted = if has(&head, COMPLETIONS) {
-            Some(Wanted::Completion)
-        } else if has_word(&head, LABELS) || has(&head, CHINESE_LABELS) {
-            Some(Wanted::Label)
-        } else if has(&head, SUMMARIES) {
-            Some(Wanted::Summary)
-        } else {
-            None
-        };
+        let frame = frame(&lower);
+        let head: String = frame.chars().take(HEAD_CHARS).collect();
+        let opening = opening(&head);
+        let wanted = wanted(&head);
         Self {
             wanted,
+            opens_with_summary: has(&opening, SUMMARIES),
+            opens_with_label: has_label(&opening),
             is_order: head.lines().any(is_order) || has(&head, ORDERS) || has(&head, CHINESE_ORDERS),
-            is_about_chat: has(&lower, CHATS) || names_this_chat(&lower),
-            has_form: has(&lower, FORMS) || limits_length(&lower),
-            encloses: has(&lower, ENCLOSURES) || is_transcript(&lower),
-            is_for_program: has(&lower, PROGRAMS),
+            is_about_chat: has(&frame, CHATS) || names_this_chat(&frame),
+            is_about_message: has(&frame, MESSAGES),
+            has_form: has(&frame, FORMS) || limits_length(&frame),
+            wants_label_alone: wants_label_alone(&frame),
+            encloses: encloses(&lower),
+            is_for_program: has(&frame, PROGRAMS),
+            is_for_model: has(&frame, OTHER_MODELS),
+            is_template: has(&head, &["### task", "task is to"]),
+            talks: talks(&head) || has_part(&head),
+            is_personal: is_personal(&frame),
         }
     }
 
-    /// `has_chat` tells that the conversation stands in front of the prompt.
-    fn are_housekeeping(&self, has_chat: bool) -> bool {
-        let is_task = self.is_order && self.is_about_chat;
+    /// Whether the last message of a chat is a program's. `has_chat` tells that the conversation stands in front of it.
+    fn are_asked_by_program(&self, has_chat: bool) -> bool {
+        if self.talks || self.is_personal && self.wanted != Some(Wanted::Completion) {
+            return false;
+        }
         match self.wanted {
-            Some(Wanted::Label) => is_task && (self.encloses || has_chat && self.has_form),
-            Some(Wanted::Completion) => self.is_order && self.encloses,
-            // People ask for summaries of their chats too.
-            Some(Wanted::Summary) => {
-                is_task && (self.encloses && self.has_form || has_chat && self.is_for_program)
+            // A summary may have tags.
+            Some(Wanted::Label) => {
+                self.is_label_order() && (self.encloses || has_chat && self.has_form)
+                    || self.opens_with_summary && self.is_summary_order(has_chat)
             }
+            Some(Wanted::Completion) => self.is_order && self.encloses,
+            Some(Wanted::Question) => self.is_about_chat && (self.encloses || has_chat),
+            Some(Wanted::Tool) => self.is_order && self.has_form && self.encloses,
+            Some(Wanted::Summary) => self.is_summary_order(has_chat),
             None => false,
         }
     }
+
+    /// Whether instructions make a program's request of all that follows.
+    fn instruct_for_program(&self, asked: &Self, has_replies: bool) -> bool {
+        if self.talks {
+            return false;
+        }
+        let is_summary = self.is_about_chat && self.opens_with_summary && self.is_order;
+        let wants_summary = asked.wanted == Some(Wanted::Summary) && asked.is_order && asked.is_about_chat;
+        match self.wanted {
+            Some(Wanted::Question) => self.is_about_chat,
+            Some(Wanted::Label | Wanted::Summary) if is_summary && (self.is_for_program || wants_summary) => {
+                true
+            }
+            // A chat whose instructions are housekeeping has nothing but the conversation that they are about.
+            _ if has_replies => false,
+            Some(Wanted::Label) => {
+                let opens = self.opens_with_label || self.opens_with_summary;
+                opens && self.is_label_order() && (self.has_form || self.encloses || asked.encloses)
+            }
+            Some(Wanted::Summary) => is_summary && self.has_form,
+            Some(Wanted::Completion) => self.is_order && (self.encloses || asked.encloses),
+            Some(Wanted::Tool) => self.is_order && self.has_form && (self.encloses || asked.encloses),
+            None => false,
+        }
+    }
+
+    /// Whether it orders a summary for a program. People ask for summaries of their chats too.
+    fn is_summary_order(&self, has_chat: bool) -> bool {
+        let is_of_chat = self.encloses && self.has_form || has_chat && self.is_for_program;
+        self.is_order && (self.is_about_chat && is_of_chat || has_chat && self.is_for_model)
+    }
+
+    /// Whether it orders a label of a conversation, or of a message and nothing else.
+    fn is_label_order(&self) -> bool {
+        let is_of_message = self.is_about_message && (self.wants_label_alone || self.is_template);
+        self.is_order && (self.is_about_chat || is_of_message)
+    }
 }
 
-const LABELS: &[&str] = &[
-    "title",
-    "titles",
-    "headline",
-    "tag",
-    "tags",
-    "emoji",
-    "follow-up",
-    "followup",
-    "follow-ups",
-    "queries",
-    "topic",
-    "topics",
-    "keywords",
-    "category",
-    "categories",
-    "suggestions",
-];
+/// What a text asks for.
+fn wanted(text: &str) -> Option<Wanted> {
+    if has(text, COMPLETIONS) {
+        Some(Wanted::Completion)
+    } else if has(text, STANDALONE) && has(text, REWRITES) {
+        Some(Wanted::Question)
+    } else if has_label(text) {
+        Some(Wanted::Label)
+    } else if has(text, SUMMARIES) {
+        Some(Wanted::Summary)
+    } else if has(text, TOOL_CHOICES) {
+        Some(Wanted::Tool)
+    } else {
+        None
+    }
+}
 
-const CHINESE_LABELS: &[&str] =
-    &["标题", "题目", "主题", "标签", "关键词", "后续问题", "追问", "搜索词", "搜索查询", "检索词", "表情"];
+/// The beginning and the end of a text, where an order stands.
+fn ends(text: &str) -> Cow<'_, str> {
+    if text.len() <= 2 * END_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let (head, tail) = (text.floor_char_boundary(END_BYTES), text.ceil_char_boundary(text.len() - END_BYTES));
+    Cow::Owned(format!("{}\n{}", &text[..head], &text[tail..]))
+}
 
-const COMPLETIONS: &[&str] =
-    &["autocomplet", "auto-complet", "completion system", "自动补全", "自动完成", "续写"];
+fn encloses(text: &str) -> bool {
+    has(text, ENCLOSURES) || is_transcript(text)
+}
 
-const SUMMARIES: &[&str] = &["summar", "condense", "compact", "总结", "概括", "摘要", "压缩"];
+fn has(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
 
-/// Verbs at the beginning of an order.
-const VERBS: &[&str] = &[
-    "generate",
-    "create",
-    "write",
-    "suggest",
-    "summarize",
-    "summarise",
-    "propose",
-    "provide",
-    "produce",
-    "analyze",
-    "analyse",
-    "extract",
-    "give",
-    "name",
-    "categorize",
-    "categorise",
-    "predict",
-    "continue",
-    "complete",
-    "condense",
-    "return",
-    "output",
-    "determine",
-    "choose",
-    "craft",
-    "compose",
-    "come",
-];
+fn has_label(text: &str) -> bool {
+    has_word(text, LABELS) || has(text, LONG_LABELS) || has(text, CHINESE_LABELS)
+}
 
-/// Orders in the middle of a sentence.
-const ORDERS: &[&str] = &[
-    "task is to",
-    "you generate",
-    "you will generate",
-    "you write",
-    "you create",
-    "you output",
-    " generator",
-    "your job is to",
-];
+/// The part of a prompt that says what it is: who the reader is, and the first sentence after that.
+fn opening(text: &str) -> String {
+    let mut opening = String::new();
+    for sentence in text.split(['.', '\n', '。', ';']).map(str::trim) {
+        opening.push_str(sentence);
+        opening.push('\n');
+        let is_heading = sentence.starts_with('#') || sentence.ends_with(':') || sentence.chars().count() < 8;
+        let is_part = sentence.starts_with("you are ") || sentence.starts_with("act as");
+        if !is_heading && !is_part {
+            break;
+        }
+    }
+    opening
+}
 
-const CHINESE_ORDERS: &[&str] = &[
-    "生成",
-    "总结",
-    "概括",
-    "拟定",
-    "起一个",
-    "起个",
-    "取一个",
-    "给出",
-    "提供",
-    "建议",
-    "提取",
-    "返回",
-    "输出",
-    "续写",
-    "补全",
-    "压缩",
-];
+/// A text without the conversation that it encloses: what is said there is no part of the order.
+fn frame(text: &str) -> String {
+    let mut frame = text.to_owned();
+    for opening in ENCLOSURES.iter().filter(|tag| tag.starts_with('<')) {
+        let closing = opening.replacen('<', "</", 1);
+        let Some((from, to)) = frame.find(opening).zip(frame.rfind(&closing)) else { continue };
+        if from < to {
+            frame.replace_range(from + opening.len()..to, "");
+        }
+    }
+    let parts: Vec<&str> = frame.split(FENCE).collect();
+    // Every second part is quoted, except the last one of a mark that is not closed.
+    let is_open = parts.len() % 2 == 0;
+    let is_kept = |place: usize| place % 2 == 0 || is_open && place + 1 == parts.len();
+    let kept = parts.iter().enumerate().filter(|(place, _)| is_kept(*place));
+    let frame = kept.map(|(_, part)| *part).collect::<Vec<_>>().concat();
+    if !is_transcript(&frame) {
+        return frame;
+    }
+    // A message goes on to the next empty line.
+    let mut is_said = false;
+    let mut is_kept = |line: &&str| {
+        is_said = is_speaker(line) || is_said && !line.trim().is_empty();
+        !is_said
+    };
+    frame.lines().filter(|line| is_kept(line)).collect::<Vec<_>>().join("\n")
+}
 
-const CHATS: &[&str] = &[
-    "chat history",
-    "conversation history",
-    "message history",
-    "dialogue history",
-    "chat log",
-    "chat session",
-    "chat_history",
-    "user's message",
-    "user message",
-    "first message",
-    "对话",
-    "会话",
-    "聊天",
-    "上文",
-    "这句话",
-];
+/// Whether somebody speaks of himself, before anything that is enclosed.
+fn is_personal(frame: &str) -> bool {
+    let before = frame.lines().take_while(|line| !is_speaker(line)).collect::<Vec<_>>().join("\n");
+    has_word(&before.replace("i.e.", ""), &["my", "i", "mine"]) || before.contains("我的")
+}
 
-/// Words for a conversation, which count after a word that points at one.
-const TALKS: &[&str] = &[
-    "conversation",
-    "chat",
-    "dialogue",
-    "dialog",
-    "discussion",
-    "exchange",
-    "thread",
-    "session",
-    "messages",
-];
+fn is_speaker(line: &str) -> bool {
+    speaker(line).is_some_and(|name| USERS.contains(&name) || MODELS.contains(&name))
+}
 
-const POINTERS: &[&str] = &[
-    "the",
-    "this",
-    "our",
-    "that",
-    "following",
-    "given",
-    "above",
-    "previous",
-    "ongoing",
-    "entire",
-    "coding",
-    "user's",
-    "a",
-];
+/// Whether a text asks for a label and nothing else: «return only the title».
+fn wants_label_alone(text: &str) -> bool {
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| !word.is_empty()).collect();
+    words.iter().enumerate().any(|(place, word)| {
+        *word == "only" && words[place + 1..].iter().take(3).any(|word| LABELS.contains(word))
+    })
+}
 
-/// Words after «chat» that make it something else.
-const OTHER_CHATS: &[&str] = &[
-    "bot", "bots", "app", "room", "page", "widget", "window", "feature", "server", "client", "program",
-    "model",
-];
+/// Whether a text orders to talk with the user: «answer politely», and not «answer only with the title».
+fn talks(text: &str) -> bool {
+    let english = text
+        .split(['.', ',', ';', ':', '!', '?', '\n'])
+        .flat_map(|clause| clause.split(" and "))
+        .any(|clause| {
+            let mut words =
+                clause.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
+            let first =
+                words.find(|word| !matches!(*word, "then" | "please" | "always" | "you" | "will" | "should"));
+            let next = words.next().unwrap_or_default();
+            first.is_some_and(|verb| TALKING.contains(&verb))
+                && !next.is_empty()
+                && !FORM_WORDS.contains(&next)
+        });
+    let chinese = |word: &&str| {
+        text.match_indices(*word).any(|(at, _)| {
+            let before: String = text[..at].chars().rev().take(3).collect();
+            !before.contains(['不', '勿', '别', '无'])
+        })
+    };
+    let answers = |word: &&str| {
+        text.match_indices(*word).any(|(at, _)| {
+            let before: String = text[..at].chars().rev().take(12).collect();
+            // Reversed: «not», «never», «without».
+            !["ton", "t'n", "reven", "tuohtiw"].iter().any(|negation| before.contains(negation))
+        })
+    };
+    english || ANSWERS.iter().any(answers) || CHINESE_TALKING.iter().any(chinese)
+}
 
-const FORMS: &[&str] = &[
-    "json",
-    "nothing else",
-    "no quotes",
-    "without quotes",
-    "quotation",
-    "no punctuation",
-    "without punctuation",
-    "do not explain",
-    "don't explain",
-    "no explanation",
-    "respond only",
-    "only respond",
-    "respond with only",
-    "reply only",
-    "only the",
-    "return only",
-    "output only",
-    "just the",
-    "without any lead-in",
-    "do not include",
-    "plain text",
-    "不要解释",
-    "不要标点",
-    "不要多余",
-    "直接返回",
-    "只返回",
-    "只输出",
-    "仅输出",
-    "仅返回",
-    "以内",
-    "不超过",
-    "个字",
-];
-
-const ENCLOSURES: &[&str] = &[
-    "<chat_history>",
-    "<conversation>",
-    "<messages>",
-    "<transcript>",
-    "<history>",
-    "<text>",
-    "<input>",
-    "<context>",
-    "### chat history",
-    "### conversation",
-    "chat history:",
-    "conversation:",
-    "聊天记录：",
-    "聊天记录:",
-    "对话内容：",
-    "对话内容:",
-];
-
-const PROGRAMS: &[&str] = &[
-    "as context",
-    "for context",
-    "as a prompt",
-    "context window",
-    "continue the conversation",
-    "continue the work",
-    "continuing development",
-    "<summary>",
-    "will be used",
-    "hand off",
-    "handoff",
-    "后续的上下文",
-    "上下文提示",
-];
+/// Whether a text gives its reader a part that has nothing to do with labels: «you are a museum guide».
+fn has_part(text: &str) -> bool {
+    let english = ["you are a ", "you are an ", "you are the ", "act as a "];
+    let parts =
+        english.iter().chain(&["你是"]).filter_map(|begin| text.split_once(begin).map(|(_, part)| part));
+    parts.into_iter().any(|part| {
+        let end = part.find(['.', ',', '\n', '，', '。', ';']).unwrap_or(part.len());
+        !has(&part[..end], PLAIN_ROLES)
+    })
+}
 
 /// Whether one of the words is in a text as a whole word.
 fn has_word(text: &str, words: &[&str]) -> bool {
@@ -356,100 +390,18 @@ fn limits_length(text: &str) -> bool {
 
 /// Whether some lines begin with the name of one speaker and others with that of the other.
 fn is_transcript(text: &str) -> bool {
-    const USERS: &[&str] = &["user", "human", "用户", "问"];
-    const MODELS: &[&str] = &["assistant", "ai", "response", "model", "bot", "助手", "助理", "答"];
-    let speakers = || {
-        text.lines().filter_map(|line| {
-            let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());
-            line.split_once([':', '：']).map(|(speaker, _)| speaker.trim_end_matches(['*', '"', '>']))
-        })
-    };
+    let speakers = || text.lines().filter_map(speaker);
     speakers().any(|speaker| USERS.contains(&speaker)) && speakers().any(|speaker| MODELS.contains(&speaker))
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::compat::anthropic::Messages;
-    use crate::compat::openai::completions::Completions;
-
-    fn is_recognised(messages: Value) -> bool {
-        let text = json!({ "messages": messages }).to_string();
-        is_housekeeping(&ChatBody::read(&Completions, text.as_bytes()).unwrap())
-    }
-
-    fn alone(text: &str) -> Value {
-        json!([{"role": "user", "content": text}])
-    }
-
-    fn after_a_chat(text: &str) -> Value {
-        json!([{"role": "user", "content": "my ferry leaves at nine"}, {"role": "assistant", "content": "Noted."},
-            {"role": "user", "content": text}])
-    }
-
-    #[test]
-    fn programs_that_ask_for_themselves_are_recognised() {
-        for text in [
-            "### Task:\nCreate a short title of three to five words with an emoji for the chat history.\n### Output:\nJSON: { \"title\": \"…\" }\n### Chat History:\n<chat_history>\nUSER: my ferry leaves at nine\nASSISTANT: Noted.\n</chat_history>",
-            "### Task:\nGenerate 1-3 broad tags for the main themes of the chat history.\n<chat_history>\n…\n</chat_history>",
-            "### Task:\nSuggest 3 follow-up questions that the user might ask next in this conversation. Return a JSON list.\n<chat_history>…</chat_history>",
-            "### Task:\nYou are an autocompletion system. Continue the text in `<text>`.\n<type>General</type>\n<text>my ferry</text>",
-            "Analyze this conversation and provide:\n1. its language\n2. A title, five words or less, no punctuation\n\nUser: my ferry leaves at nine\nAI: Noted.",
-            "Please write a title for the conversation below.\n||>User:\n\"my ferry leaves at nine\"\n||>Response:\n\"Noted.\"",
-            "### Task:\nDetermine the search queries that the chat history needs, as JSON.\n<chat_history>…</chat_history>",
-            "请为以下对话生成一个十字以内的标题，不要解释。\n聊天记录：\n用户：渡轮九点开\n助手：好的",
-            "根据聊天记录生成三个标签，只返回 JSON。\n<chat_history>…</chat_history>",
-        ] {
-            assert!(is_recognised(alone(text)), "{text}");
-        }
-        for text in [
-            "Please generate a four to five word title for our conversation without any lead-in or punctuation.",
-            "Summarise the conversation so far in less than 200 words; it will be used as context for what follows.",
-            "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点",
-            "简要总结一下对话内容，用作后续的上下文提示，控制在 200 字以内",
-        ] {
-            assert!(is_recognised(after_a_chat(text)), "{text}");
-        }
-        let instructed = |order: &str| json!([{"role": "system", "content": order}, {"role": "user", "content": "user: my ferry leaves at nine"}]);
-        assert!(is_recognised(instructed(
-            "You are a title generator. You output ONLY the title of the conversation, nothing else."
-        )));
-        assert!(is_recognised(instructed("将用户的会话总结为 10 个字以内的标题，不要标点")));
-        let text = json!({"system": "Generate a title for this coding conversation in under 50 characters.",
-            "messages": alone("my ferry leaves at nine")});
-        let text = text.to_string();
-        assert!(is_housekeeping(&ChatBody::read(&Messages, text.as_bytes()).unwrap()));
-        let text = json!({"metadata": {"task": "title_generation"}, "messages": alone("hello")}).to_string();
-        assert!(is_housekeeping(&ChatBody::read(&Completions, text.as_bytes()).unwrap()));
-    }
-
-    #[test]
-    fn people_are_not() {
-        for text in [
-            "Give me a title for my article about chat bots, in five words.",
-            "Suggest three tags for my photo of the harbour, as JSON.",
-            "Summarise our conversation so far, please.",
-            "Can you summarise what we discussed in three bullet points?",
-            "Write a summary of the book I told you about in 100 words.",
-            "How do I add autocompletion to vim?",
-            "What was the title of the film we talked about in our last conversation?",
-            "Continue the story about the lighthouse.",
-            "My daughter's conversation class is on Monday; write that down.",
-            "Generate a JSON file with my contacts: name, phone, nothing else.",
-            "帮我总结一下我们的对话",
-            "给我的文章起一个标题，不超过十个字",
-            "我们上次聊天说的那部电影叫什么名字？",
-            "续写灯塔的故事",
-        ] {
-            assert!(!is_recognised(alone(text)), "{text}");
-            assert!(!is_recognised(after_a_chat(text)), "{text}");
-        }
-        let long = "You are a helpful guide of the harbour museum. Be brief. ".repeat(20)
-            + "At the end of the conversation, generate a title of five words.";
-        let messages =
-            json!([{"role": "system", "content": long}, {"role": "user", "content": "when do you open"}]);
-        assert!(!is_recognised(messages));
-    }
+/// The name before the colon of a line.
+fn speaker(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    line.split_once([':', '：']).map(|(speaker, _)| speaker.trim_end_matches(['*', '"', '>']))
 }
+
+const USERS: &[&str] = &["user", "human", "用户", "问"];
+const MODELS: &[&str] = &["assistant", "ai", "response", "model", "bot", "claude", "助手", "助理", "答"];
+
+#[cfg(test)]
+mod tests;

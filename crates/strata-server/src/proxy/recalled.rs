@@ -80,6 +80,12 @@ pub(crate) enum WhyNothing {
     StoreFails,
     /// The connection is no request with an answer.
     WebSocket,
+    /// The model writes a text, but not in a chat.
+    NotAChat,
+    /// The body is compressed in a way that Strata does not read.
+    Compressed,
+    /// Nothing good enough is known in this conversation, and it is a wall: memories of others are hidden.
+    Wall,
 }
 
 impl WhyNothing {
@@ -94,6 +100,9 @@ impl WhyNothing {
             Self::Failed => "failed",
             Self::StoreFails => "store-fails",
             Self::WebSocket => "websocket",
+            Self::NotAChat => "not-a-chat",
+            Self::Compressed => "compressed",
+            Self::Wall => "wall",
         }
     }
 }

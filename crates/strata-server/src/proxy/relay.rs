@@ -17,7 +17,7 @@ use strata_engine::Ending;
 use super::decoding::Decoder;
 use super::forward::{BodyError, IdleTimeoutBody};
 use super::recorder::{ExchangeRecorder, MayPass};
-use crate::app::App;
+use super::stored::Place;
 use crate::compat::chat::ChatApi;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
 use crate::upstream::BackgroundId;
@@ -32,8 +32,8 @@ pub(crate) struct Relay {
     decoder: Decoder,
     reader: ReplyReader,
     recording: Recording,
-    /// Notes which upstream stores the reply.
-    home: (App, usize),
+    /// The upstream that stores the reply, and for whom.
+    place: Place,
     phase: Phase,
     /// Frames that wait for the recording.
     held: VecDeque<Frame<Bytes>>,
@@ -46,6 +46,8 @@ pub(crate) enum Recording {
     /// Nothing.
     #[default]
     Off,
+    /// Nothing, but the id under which the provider stores the reply is noted.
+    Ids,
     /// The reply to a chat.
     Live(ExchangeRecorder),
     /// A reply that the provider has worked on in the background, once it has ended.
@@ -115,14 +117,13 @@ enum Phase {
 }
 
 impl Relay {
-    /// Passes `upstream` on, with this status and these headers. `home` is the number of the upstream. If nothing is
-    /// recorded, nothing is read.
+    /// Passes `upstream` on, with this status and these headers. If nothing is recorded or noted, nothing is read.
     pub(crate) fn new(
         upstream: IdleTimeoutBody,
         (status, headers): (StatusCode, &HeaderMap),
         api: &'static dyn ChatApi,
         recording: Recording,
-        home: (App, usize),
+        place: Place,
     ) -> Self {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let reader = match (status.is_success(), Framing::of(kind)) {
@@ -133,7 +134,7 @@ impl Relay {
         };
         let (phase, held) = (Phase::Passing, VecDeque::new());
         let decoder = Decoder::of(headers);
-        Self { upstream, api, decoder, reader, recording, home, phase, held, broken: None }
+        Self { upstream, api, decoder, reader, recording, place, phase, held, broken: None }
     }
 
     /// Reads a piece. Returns whether it may pass at once.
@@ -172,18 +173,20 @@ impl Relay {
         }
     }
 
-    /// The next request that goes on with the reply has to go to the same upstream.
+    /// The next request that goes on with the reply has to go to the same upstream, for the same user.
     fn settle(&self, reply: &Reply) {
-        let (app, upstream) = &self.home;
-        if let Some(id) = reply.id() {
-            app.proxy().upstreams.settle(id, *upstream);
+        match (reply.id(), &self.recording) {
+            // It was made earlier, perhaps for somebody else.
+            (Some(id), Recording::Background(_)) => self.place.used([id]),
+            (Some(id), _) => self.place.made(id),
+            (None, _) => {}
         }
     }
 
     /// Sends the reply to the recorder; the held frames wait for it.
     fn end(&mut self, cut: Cut) {
         let End { ending, fetched_later_as, is_final } = self.read_end(cut);
-        let (app, upstream) = &self.home;
+        let Place { app, upstream, .. } = &self.place;
         let background = &app.proxy().background;
         self.phase = match (std::mem::take(&mut self.recording), fetched_later_as) {
             (Recording::Live(recorder), Some(id)) => {
@@ -195,7 +198,7 @@ impl Relay {
                 Some(record) => Phase::Recording(record(ending)),
                 None => Phase::Passed,
             },
-            (Recording::Background(_) | Recording::Off, _) => Phase::Passed,
+            (Recording::Background(_) | Recording::Ids | Recording::Off, _) => Phase::Passed,
         };
     }
 }

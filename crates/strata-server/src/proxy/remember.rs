@@ -75,7 +75,7 @@ impl Exchange<'_> {
                 return Remembering::Known(Recalled::nothing(WhyNothing::NoQuestion), question);
             }
             Some(Injected { block, items, tokens, .. }) => {
-                let why_nothing = block.is_none().then_some(WhyNothing::NothingFound);
+                let why_nothing = block.is_none().then(|| self.why_nothing_found());
                 return Remembering::Known(Recalled { block, items, tokens, why_nothing }, question);
             }
             None => {}
@@ -172,8 +172,15 @@ impl Exchange<'_> {
         let injected = Injected { upto, block: block.clone(), items, tokens, sources };
         let sessions = &self.app.proxy().histories;
         sessions.with(&self.user, &self.session, |known| known.injected = Some(injected));
-        let why_nothing = block.is_none().then_some(WhyNothing::NothingFound);
+        let why_nothing = block.is_none().then(|| self.why_nothing_found());
         Recalled { block, items, tokens, why_nothing }
+    }
+
+    fn why_nothing_found(&self) -> WhyNothing {
+        match self.scope {
+            Some(RecallScope::Session) => WhyNothing::Wall,
+            _ => WhyNothing::NothingFound,
+        }
     }
 
     /// The result of a task, or the reason why it has none.
@@ -199,7 +206,8 @@ impl Exchange<'_> {
         let messages = self.body.messages().iter().take(place.map_or(0, |place| place + 1));
         // A block is used again only for a question with the same scope.
         let mut all = vec![u8::from(self.scope == Some(RecallScope::Session))];
-        for message in messages.filter(|message| message.role != Some(Role::System)) {
+        // Items of nobody come and go, like the reminders of a program.
+        for message in messages.filter(|message| message.role.is_some_and(|role| role != Role::System)) {
             all.extend_from_slice(&hash(message.said().as_bytes()).to_le_bytes());
         }
         hash(&all)

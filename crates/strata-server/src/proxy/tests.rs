@@ -2,11 +2,14 @@
 
 mod background;
 mod compaction;
+mod compressed;
 mod doors;
+mod harness;
 mod memory;
 mod names;
 mod passing;
 mod replies;
+mod stored;
 mod upstream;
 mod upstreams;
 mod walls;

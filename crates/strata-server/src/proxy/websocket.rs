@@ -13,7 +13,7 @@ use super::forward::unread;
 use super::recalled::{Recalled, Recorded, WhyNothing};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::upstream::{AnswerUse, Asked, answer_headers};
+use crate::upstream::{AnswerUse, Asked, answer_headers, decoded};
 
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
@@ -26,17 +26,19 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
 pub(crate) async fn pass(app: &App, mut request: Request) -> Result<Response, ApiError> {
     let client = hyper::upgrade::on(&mut request);
     let (parts, _) = request.into_parts();
-    let model =
-        parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("model=")));
+    let mut pairs = parts.uri.query().unwrap_or_default().split('&');
+    let model = pairs.find_map(|pair| pair.strip_prefix("model=")).map(|model| decoded(model.as_bytes()));
+    let model = model.map(|model| String::from_utf8_lossy(&model).into_owned().into());
     let by_path = Asked::of_path(parts.uri.path());
     let upstream = app.proxy().upstreams.choose(&Asked { model: model.or(by_path.model), ..by_path })?;
     let mut headers = upstream.headers(&parts, AnswerUse::Pass);
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, WEBSOCKET);
-    let mut answer = upstream.send(parts.method, &parts.uri, headers, Body::empty()).await?;
+    let mut answer = upstream.send(parts.method.clone(), &parts.uri, headers, Body::empty()).await?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Ok(unread(answer, upstream.timeout()));
     }
+    tracing::info!(path = parts.uri.path(), "a WebSocket passes without memory; nothing of it is recorded");
     let server = hyper::upgrade::on(&mut answer);
     tokio::spawn(async move {
         let (Ok(client), Ok(server)) = tokio::join!(client, server) else { return };

@@ -51,7 +51,7 @@ impl ProxySettings {
     pub(crate) fn main_upstream(&self) -> Option<UpstreamSettings> {
         let (url, key) = (self.upstream.clone()?, self.upstream_key.clone());
         let (api, transport) = (UpstreamApi::default(), self.upstream_transport.clone());
-        Some(UpstreamSettings { models: Vec::new(), url, api, key, timeout: None, transport })
+        Some(UpstreamSettings { models: Vec::new(), url, api, key, timeout: None, transport, retries: 0 })
     }
 }
 
@@ -70,6 +70,8 @@ pub struct UpstreamSettings {
     pub timeout: Option<Duration>,
     /// How it is reached: through a proxy, and with which certificate authorities.
     pub transport: Transport,
+    /// How often a chat is sent again if it cannot be reached, or is overloaded, before anything was answered.
+    pub retries: u32,
 }
 
 /// The API that an upstream speaks. It decides how a key is sent, and which upstream serves a path without a model.

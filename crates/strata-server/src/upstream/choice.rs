@@ -3,25 +3,21 @@
 //! The model of a request chooses its upstream. What an upstream has stored is asked of it again: a response or a
 //! conversation that it keeps stays with it, whatever model the next request names.
 
-use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::borrow::Cow;
 
 use axum::http::StatusCode;
-use lru::LruCache;
 
-use super::Upstream;
+use super::stored::{Homes, StoredPath};
+use super::{Upstream, paths};
 use crate::error::ApiError;
 use crate::settings::{ModelPattern, ProxySettings, UpstreamApi};
-
-/// The most ids of stored responses whose upstream is known.
-const MAX_HOMES: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
 /// All upstreams.
 pub(crate) struct Upstreams {
     /// Those for some models, in the order of the settings, then the one for all others.
     all: Vec<(Vec<ModelPattern>, Upstream)>,
-    /// The upstream of a stored response or conversation, by its id.
-    homes: Mutex<LruCache<String, usize>>,
+    /// What they have stored.
+    pub(crate) homes: Homes,
 }
 
 impl Upstreams {
@@ -33,7 +29,7 @@ impl Upstreams {
         if let Some(main) = settings.main_upstream() {
             all.push((vec![ModelPattern::any()], Upstream::new(all.len(), &main, settings.upstream_timeout)));
         }
-        Self { all, homes: Mutex::new(LruCache::new(MAX_HOMES)) }
+        Self { all, homes: Homes::default() }
     }
 
     /// Whether a request has to be read before its upstream is known.
@@ -55,9 +51,9 @@ impl Upstreams {
                  `https://api.openai.com/v1`",
             ));
         }
-        let home = asked.stored.iter().find_map(|id| self.home(id));
+        let home = asked.stored.iter().find_map(|id| self.homes.upstream(id));
         let by_model = || {
-            let model = asked.model?;
+            let model = asked.model.as_deref()?;
             self.all.iter().position(|(models, _)| models.iter().any(|one| one.matches(model)))
         };
         // Without a model, the path says what the upstream speaks.
@@ -72,20 +68,9 @@ impl Upstreams {
                 "no_upstream",
                 format!(
                     "no upstream serves the model `{}`; add it to the `match` of one, or an `[[upstream]]` without `match`",
-                    asked.model.unwrap_or_default()
+                    asked.model.as_deref().unwrap_or_default()
                 ),
             )),
-        }
-    }
-
-    fn home(&self, id: &str) -> Option<usize> {
-        self.homes.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
-    }
-
-    /// Notes that an upstream has stored something under this id.
-    pub(crate) fn settle(&self, id: &str, upstream: usize) {
-        if self.are_several() {
-            self.homes.lock().unwrap_or_else(PoisonError::into_inner).put(id.to_owned(), upstream);
         }
     }
 }
@@ -93,7 +78,7 @@ impl Upstreams {
 /// The parts of a request that choose its upstream.
 #[derive(Default)]
 pub(crate) struct Asked<'a> {
-    pub(crate) model: Option<&'a str>,
+    pub(crate) model: Option<Cow<'a, str>>,
     /// Ids of stored responses and conversations that the request goes on with.
     pub(crate) stored: Vec<&'a str>,
     pub(crate) api: Option<UpstreamApi>,
@@ -109,9 +94,14 @@ impl<'a> Asked<'a> {
             _ if path.starts_with("/openai/") => Some(UpstreamApi::Azure),
             _ => None,
         };
-        let model = after("/v1/models/").or_else(|| after("/openai/deployments/"));
-        let responses = ["/v1/responses/", "/openai/v1/responses/", "/openai/responses/"];
-        let stored = responses.into_iter().chain(["/v1/conversations/"]).find_map(after);
+        // A name of a model may have slashes, encoded or not.
+        let listed = path.strip_prefix("/v1/models/").map(|rest| rest.trim_end_matches('/'));
+        let model = listed.or_else(|| after("/openai/deployments/")).filter(|model| !model.is_empty());
+        let model = model.map(|model| match model.contains('%') {
+            true => String::from_utf8_lossy(&paths::decoded(model.as_bytes())).into_owned().into(),
+            false => Cow::Borrowed(model),
+        });
+        let stored = StoredPath::of(path).and_then(|stored| stored.id);
         Self { model, stored: stored.into_iter().collect(), api }
     }
 }

@@ -183,7 +183,7 @@ fn hides(segment: &str) -> bool {
 }
 
 /// Bytes in which `%41` is decoded once.
-pub(super) fn decoded(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn decoded(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {

@@ -43,7 +43,7 @@ pub(crate) fn without_keys(query: &str) -> String {
 }
 
 /// Whether a text holds a key of Strata's: as it is, percent-encoded, or in Base64, as the scheme `Basic` has it.
-fn holds_key(text: &[u8]) -> bool {
+pub(super) fn holds_key(text: &[u8]) -> bool {
     if is_key_in(text) || is_key_in(&decoded(text)) {
         return true;
     }

@@ -403,6 +403,7 @@ fn several_upstreams_are_configured() {
         url = "http://127.0.0.1:11434"
         dialect = "ollama"
         timeout_secs = 30
+        retries = 2
 
         [[upstream]]
         url = "https://api.openai.com/v1"
@@ -412,6 +413,7 @@ fn several_upstreams_are_configured() {
     assert_eq!(upstreams.len(), 3);
     assert_eq!(upstreams[0].key, Some(Secret::new("sk-ant-7")));
     assert_eq!(upstreams[1].timeout, Some(Duration::from_secs(30)));
+    assert_eq!([0, 1, 2].map(|place| upstreams[place].retries), [0, 2, 0]);
     assert_eq!(upstreams[2].models, [ModelPattern::new("*")]);
     let listed = shown(&config, "upstream");
     assert!(listed.contains("https://api.anthropic.com") && !listed.contains("sk-ant-7"), "{listed}");
@@ -427,7 +429,7 @@ fn several_upstreams_are_configured() {
         ("[[upstream]]\nurl = \"http://a\"\nkey_env = \"NO_SUCH_VARIABLE_HERE\"", "NO_SUCH_VARIABLE_HERE"),
         ("[[upstream]]\nurl = \"http://a\"\nkey_file = \"no/such/file\"", "no/such/file"),
         ("[[upstream]]\nurl = \"http://a\"\ntimeout_secs = 0", "timeout_secs"),
-        ("[[upstream]]\nurl = \"http://a\"\nretries = 3", "retries"),
+        ("[[upstream]]\nurl = \"http://a\"\nretries = 9", "retries"),
         ("[[upstream]]\nurl = \"http://a\"\nproxy = \"socks5://p\"", "http://proxy.example:3128"),
         ("[[upstream]]\nurl = \"http://a\"\nca_file = \"no/such.pem\"", "no/such.pem"),
         ("upstream = 5", "upstream"),

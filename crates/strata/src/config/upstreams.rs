@@ -14,6 +14,9 @@ use super::sources::variable;
 
 const ACCEPTS: &str = "the address of an OpenAI-compatible server, as in `https://api.openai.com/v1`, or tables `[[upstream]]` in the configuration file";
 
+/// The pause doubles with each attempt, so more of them would take longer than clients wait.
+const MAX_RETRIES: u32 = 8;
+
 /// One table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +30,8 @@ struct UpstreamTable {
     key_env: Option<String>,
     key_file: Option<String>,
     timeout_secs: Option<u32>,
+    #[serde(default)]
+    retries: u32,
     proxy: Option<String>,
     ca_file: Option<String>,
 }
@@ -125,7 +130,14 @@ impl UpstreamTable {
             proxy.map_err(|error: ProxyError| Error::invalid(format!("`proxy` is wrong; {error}")))?;
         let authorities = self.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), authorities)?;
         let transport = Transport { proxy, authorities };
-        Ok(UpstreamSettings { models, url: self.url.parse()?, api, key, timeout, transport })
+        if self.retries > MAX_RETRIES {
+            return Err(Error::invalid(format!(
+                "`retries` is `{}`; use at most {MAX_RETRIES}",
+                self.retries
+            )));
+        }
+        let (url, retries) = (self.url.parse()?, self.retries);
+        Ok(UpstreamSettings { models, url, api, key, timeout, transport, retries })
     }
 
     fn read_key(&self) -> Result<Option<Secret>> {

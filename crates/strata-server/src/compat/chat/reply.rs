@@ -118,7 +118,7 @@ impl Reply {
 
     /// The provider stores the reply under this id.
     pub(crate) fn stored_as(&mut self, id: Option<&str>) {
-        if let Some(id) = id {
+        if let Some(id) = id.filter(|id| self.id.as_deref() != Some(*id)) {
             self.id = Some(id.to_owned());
         }
     }

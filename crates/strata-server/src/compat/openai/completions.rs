@@ -16,6 +16,10 @@ impl ChatApi for Completions {
         messages(body, message)
     }
 
+    fn is_stored_upstream(&self, body: &Object<'_>) -> bool {
+        body.written("store") == Some("true")
+    }
+
     fn read_document(&self, document: &Value, reply: &mut Reply) {
         take(document, reply);
         for choice in choices(document).filter(|choice| index(choice) == 0) {
@@ -134,6 +138,7 @@ pub(crate) fn compact_calls(calls: &Value) -> Vec<Value> {
 
 /// Reads a completion or a chunk of one, without its tool calls. Only the first choice is kept.
 fn take(completion: &Value, reply: &mut Reply) {
+    reply.stored_as(completion.get("id").and_then(Value::as_str));
     reply.answered_by(completion.get("model").and_then(Value::as_str));
     if let Some(usage) = completion.get("usage") {
         reply.spent(usage, "prompt_tokens", "completion_tokens");

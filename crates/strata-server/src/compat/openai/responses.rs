@@ -47,6 +47,10 @@ impl ChatApi for Responses {
         is_given("previous_response_id") || is_given("conversation")
     }
 
+    fn is_stored_upstream(&self, _body: &Object<'_>) -> bool {
+        true
+    }
+
     fn read_document(&self, document: &Value, reply: &mut Reply) {
         reply.stored_as(document.get("id").and_then(Value::as_str));
         reply.answered_by(document.get("model").and_then(Value::as_str));

@@ -376,6 +376,8 @@ async fn the_rest_of_each_api_is_passed_on() {
         let sent = chatting.upstream.last();
         assert_eq!((sent.method.as_str(), sent.target.as_str()), (method.as_str(), path));
         assert_eq!(sent.body, body, "{path}");
+        let is_text = answer.header("x-strata-memory-reason").is_some();
+        assert_eq!(is_text, path.ends_with("/batches"), "{path}");
     }
     assert!(chatting.server.heads().await.is_empty(), "nothing is recorded");
 }

@@ -7,7 +7,7 @@ use strata_engine::{CLIENTS_SPACE, NewKey};
 
 use super::*;
 
-struct Counted(u8);
+pub(super) struct Counted(pub(super) u8);
 
 impl SecretSource for Counted {
     fn fill(&self, bytes: &mut [u8; strata_core::key::SECRET_BYTES]) -> strata_core::Result<()> {
@@ -74,9 +74,9 @@ async fn names_are_taken_in_their_order() {
     check(
         messages,
         &[],
-        json!({"metadata": {"user_id": "user_77_account_9_session_5f"}}),
+        json!({"metadata": {"user_id": "user_77_account_9_session_0b5c7e7c-51a7-4d0e-9f1c-6d2f6c1f2a3b"}}),
         "user_77_account_9",
-        "5f",
+        "0b5c7e7c-51a7-4d0e-9f1c-6d2f6c1f2a3b",
     )
     .await;
     check(
@@ -88,6 +88,30 @@ async fn names_are_taken_in_their_order() {
     )
     .await;
     check(chat, &[], json!({"user": null}), "default", "default").await;
+}
+
+#[tokio::test]
+async fn a_name_is_never_a_part_of_what_a_client_sends() {
+    let (chat, agent) =
+        ("/v1/chat/completions", "user_1_account_2_session_0b5c7e7c-51a7-4d0e-9f1c-6d2f6c1f2a3b");
+    for (one, other) in [
+        (json!({"user": "guest_session_1"}), json!({"user": "guest_session_2"})),
+        (
+            json!({"user": "{\"tenant\":\"acme\",\"id\":17}"}),
+            json!({"user": "{\"tenant\":\"acme\",\"id\":18}"}),
+        ),
+        (
+            json!({"metadata": {"user_id": "guest_session_1"}}),
+            json!({"metadata": {"user_id": "guest_session_2"}}),
+        ),
+        (json!({"safety_identifier": agent}), json!({"safety_identifier": agent.replace("3b", "3c")})),
+    ] {
+        let chatting = Chatting::start().await;
+        recorded(&chatting, chat, &[], one.clone()).await;
+        let found = recorded(&chatting, chat, &[], other).await;
+        assert_eq!(found.len(), 2, "two users: {one} {found:?}");
+        assert_ne!(found[0].0, found[1].0);
+    }
 }
 
 #[tokio::test]
@@ -216,14 +240,22 @@ async fn clients_that_share_the_default_user_are_counted() {
     let chatting = Chatting::start().await;
     let store = chatting.server.app.engine().store();
     let counted = async || store.progress(&UserId::default(), CLIENTS_SPACE).await.unwrap();
-    for (agent, named, expected) in
-        [("a/1", false, 0), ("a/1", false, 0), ("b/1", true, 0), ("b/1", false, 2), ("c/1", false, 3)]
-    {
-        let body = if named { json!({"user": "ada"}) } else { json!({}) };
+    let (nobody, named, cached) = (json!({}), json!({"user": "ada"}), json!({"prompt_cache_key": "app"}));
+    for (agent, body, expected) in [
+        ("a/1", &nobody, 0),
+        ("a/1", &nobody, 0),
+        ("b/1", &named, 0),
+        // A program that sends one cache key for all of its conversations names none of them.
+        ("a/1", &cached, 0),
+        ("b/1", &cached, 2),
+        ("b/1", &nobody, 2),
+        ("c/1", &nobody, 3),
+    ] {
+        let body = body.clone();
         recorded(&chatting, "/v1/chat/completions", &[("user-agent", agent)], body).await;
         while counted().await < expected {
             tokio::task::yield_now().await;
         }
-        assert_eq!(counted().await, expected, "{agent} {named}");
+        assert_eq!(counted().await, expected, "{agent}");
     }
 }

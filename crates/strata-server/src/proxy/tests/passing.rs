@@ -319,3 +319,17 @@ async fn invalid_requests_are_refused_in_openais_shape() {
     assert!(chatting.upstream.received().is_empty());
     assert!(chatting.server.heads().await.is_empty());
 }
+
+#[tokio::test]
+async fn a_text_that_is_no_chat_says_that_memory_has_no_part() {
+    let chatting = Chatting::start().await;
+    for path in
+        ["/v1/completions", "/v1/threads/runs", "/v1/responses/compact", "/openai/deployments/d/completions"]
+    {
+        let request = request(Method::POST, path).body(Body::from(r#"{"prompt":"go on"}"#));
+        let answer = chatting.server.send(request.unwrap()).await;
+        assert_eq!(answer.header("x-strata-memory-reason"), Some("not-a-chat"), "{path}");
+        assert_eq!(answer.header("x-strata-memory-recorded"), Some("false"), "{path}");
+    }
+    assert!(chatting.server.heads().await.is_empty(), "nothing is recorded");
+}

@@ -73,6 +73,11 @@ impl ScriptedUpstream {
         self.script.lock().unwrap().answers.push_back(answer.into_response());
     }
 
+    /// Forgets the answers that were not asked for.
+    pub(super) fn drop_script(&self) {
+        self.script.lock().unwrap().answers.clear();
+    }
+
     pub(super) fn will_say(&self, content: &str) {
         self.will(axum::Json(completion(content)));
     }
@@ -133,6 +138,15 @@ impl HttpBody for Pieces {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece?))))
     }
+}
+
+/// A body whose length nobody knows before its end.
+pub(super) fn chunked(pieces: Vec<Bytes>) -> Body {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    for piece in pieces {
+        sender.send(Ok(piece)).unwrap();
+    }
+    Body::new(Pieces(receiver))
 }
 
 /// A complete completion.

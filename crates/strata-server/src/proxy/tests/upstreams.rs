@@ -20,6 +20,7 @@ impl Several {
             key: key.map(Secret::new),
             timeout: None,
             transport: Default::default(),
+            retries: 0,
         };
         let upstreams = vec![
             one("claude-*", &claude, UpstreamApi::Anthropic, Some("sk-ant")),
@@ -69,6 +70,37 @@ async fn a_model_chooses_its_upstream() {
     check("/v1/audio/speech", json!({"model": "tts", "input": "x"}), main).await;
     check("/openai/deployments/claude-x/chat/completions", json!({"messages": []}), claude).await;
     check("/api/tags", Value::Null, llama).await;
+    check("/v1/models/llama/chat-8b", Value::Null, llama).await;
+    check("/v1/models/llama%2Fchat-8b", Value::Null, llama).await;
+}
+
+#[tokio::test]
+async fn a_model_is_found_in_forms_and_in_bodies_of_unknown_length() {
+    let several = Several::start().await;
+    let part =
+        |head: &str, value: &str| format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\n{value}\r\n");
+    let sound = "x".repeat(300_000);
+    let file = part("name=\"file\"; filename=\"a.wav\"", &sound);
+    let model = part("name=\"model\"", "llama-listen");
+    let json = json!({"model": "llama-embed", "input": sound}).to_string();
+    let form = "multipart/form-data; boundary=b";
+    for (kind, body) in [
+        (form, format!("{file}{model}--b--\r\n")),
+        (form, format!("{model}{file}--b--\r\n")),
+        ("application/json", json),
+    ] {
+        for is_chunked in [false, true] {
+            let before = several.seen();
+            let sent = match is_chunked {
+                true => super::upstream::chunked(pieces(&body, &[1_000, 70_000, 290_000])),
+                false => Body::from(body.clone()),
+            };
+            let request = request(Method::POST, "/v1/audio/transcriptions").header("content-type", kind);
+            several.chatting.server.send(request.body(sent).unwrap()).await;
+            assert_eq!(several.seen(), [before[0], before[1] + 1, before[2]], "{kind} {is_chunked}");
+            assert!(several.llama.last().body == body.as_bytes(), "it passes unchanged");
+        }
+    }
 }
 
 #[tokio::test]
@@ -90,6 +122,46 @@ async fn the_lists_of_models_are_one() {
     }
     let answer = several.send(Method::GET, "/v1/models", Value::Null).await;
     assert_eq!((answer.status.as_u16(), answer.body.as_str()), (401, "no"));
+}
+
+#[tokio::test]
+async fn a_list_has_what_would_be_served_and_no_key_goes_astray() {
+    let several = Several::start().await;
+    let list = |ids: &[&str]| {
+        let data: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        axum::Json(json!({"object": "list", "data": data}))
+    };
+    several.claude.will(list(&["claude-9", "other"]));
+    several.llama.will(list(&["llama3", "mistral"]));
+    several.chatting.upstream.will(list(&["gpt-5", "claude-copy"]));
+    let mut asked = request(Method::GET, "/v1/models?key=sk-mine").body(Body::empty()).unwrap();
+    for (name, value) in [
+        ("authorization", "Bearer sk-mine"),
+        ("x-api-key", "sk-mine"),
+        ("cookie", "k=sk-mine"),
+        ("x-goog-api-key", "sk-mine"),
+    ] {
+        asked.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let answer = several.chatting.server.send(asked).await;
+    let ids: Vec<Value> =
+        answer.json()["data"].as_array().unwrap().iter().map(|model| model["id"].clone()).collect();
+    assert_eq!(ids, ["claude-9", "llama3", "gpt-5"], "in the order of the upstreams");
+    assert_eq!(several.chatting.upstream.last().header("authorization"), Some("Bearer sk-mine"));
+    for upstream in [&several.claude, &several.llama] {
+        let sent = upstream.last();
+        assert!(!sent.target.contains("sk-mine"), "{}", sent.target);
+        assert!(
+            sent.headers.values().all(|value| !value.to_str().unwrap().contains("sk-mine")),
+            "{:?}",
+            sent.headers
+        );
+    }
+    assert_eq!(
+        several.claude.last().header("x-api-key").or(several.claude.last().header("authorization")),
+        Some("sk-ant")
+    );
+    assert_eq!(several.claude.last().target, "/v1/models?limit=1000");
 }
 
 #[tokio::test]
@@ -122,6 +194,42 @@ async fn a_chat_stays_with_the_upstream_that_keeps_it() {
 }
 
 #[tokio::test]
+async fn a_conversation_stays_with_the_upstream_that_keeps_it() {
+    let several = Several::start().await;
+    let seen = |expected: [usize; 3]| assert_eq!(several.seen(), expected);
+    // A conversation that is made by itself.
+    several.chatting.upstream.will(axum::Json(json!({"id": "conv_1", "object": "conversation"})));
+    let answer = several.send(Method::POST, "/v1/conversations", json!({})).await;
+    assert_eq!(answer.json()["id"], "conv_1");
+    let ask = |conversation: &str| json!({"model": "llama3", "input": "one", "conversation": conversation});
+    several.send(Method::POST, "/v1/responses", ask("conv_1")).await;
+    seen([0, 0, 2]);
+    // One that is first seen in a chat.
+    several.send(Method::POST, "/v1/responses", ask("conv_2")).await;
+    several
+        .send(
+            Method::POST,
+            "/v1/responses",
+            json!({"model": "gpt-5", "input": "two", "conversation": {"id": "conv_2"}}),
+        )
+        .await;
+    several.send(Method::GET, "/v1/conversations/conv_2/items", Value::Null).await;
+    seen([0, 3, 2]);
+    // A chat without memory, as one document and as a stream.
+    let off = async |body: Value| {
+        let request = request(Method::POST, "/v1/responses").header("x-strata-memory", "off");
+        several.chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await
+    };
+    several.llama.will(axum::Json(json!({"id": "resp_5", "status": "completed", "output": []})));
+    off(json!({"model": "llama3", "input": "one"})).await;
+    let event = json!({"type": "response.created", "response": {"id": "resp_6"}});
+    several.llama.will_stream(vec![Bytes::from(format!("data: {event}\n\n"))]);
+    off(json!({"model": "gpt-5", "input": "two", "previous_response_id": "resp_5", "stream": true})).await;
+    off(json!({"model": "gpt-5", "input": "three", "previous_response_id": "resp_6"})).await;
+    seen([0, 6, 2]);
+}
+
+#[tokio::test]
 async fn a_model_without_an_upstream_is_named() {
     let only = ScriptedUpstream::start().await;
     let upstreams = vec![UpstreamSettings {
@@ -131,12 +239,46 @@ async fn a_model_without_an_upstream_is_named() {
         key: None,
         timeout: None,
         transport: Default::default(),
+        retries: 0,
     }];
     let chatting = Chatting::with(|proxy| (proxy.upstream, proxy.upstreams) = (None, upstreams)).await;
     let answer = chatting.chat_with(json!({"model": "gpt-5", "messages": [user("hi")]})).await;
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("`gpt-5`"), "{}", answer.body);
     assert!(only.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_chat_is_sent_again_only_if_the_setting_says_so_and_nothing_was_answered() {
+    for retries in [0, 2] {
+        let chatting = Chatting::with(|proxy| {
+            let (url, models) = (proxy.upstream.take().unwrap(), vec![ModelPattern::new("*")]);
+            let (api, transport) = (UpstreamApi::OpenAi, Default::default());
+            proxy.upstreams =
+                vec![UpstreamSettings { models, url, api, key: None, timeout: None, transport, retries }];
+        })
+        .await;
+        let overloaded = || (StatusCode::SERVICE_UNAVAILABLE, "busy");
+        chatting.upstream.will(overloaded());
+        chatting.upstream.will(overloaded());
+        chatting.upstream.will_say("Noted.");
+        let answer = chatting.chat(json!([user("my ferry leaves at nine")])).await;
+        let received = chatting.upstream.received();
+        assert_eq!(received.len(), 1 + retries as usize);
+        assert_eq!(answer.status.as_u16(), if retries == 0 { 503 } else { 200 });
+        assert!(received.iter().all(|request| request.body == received[0].body), "it is the same each time");
+        assert_eq!(chatting.turns().await.len(), 2, "it is recorded once");
+        // What the upstream has judged is final.
+        for status in
+            [StatusCode::BAD_REQUEST, StatusCode::TOO_MANY_REQUESTS, StatusCode::INTERNAL_SERVER_ERROR]
+        {
+            let before = chatting.upstream.received().len();
+            chatting.upstream.drop_script();
+            chatting.upstream.will((status, "no"));
+            assert_eq!(chatting.chat(json!([user("and again")])).await.status, status);
+            assert_eq!(chatting.upstream.received().len(), before + 1, "{status}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -151,6 +293,19 @@ async fn what_mem0_alone_has_is_refused_and_never_passed_on() {
         (Method::POST, "/api/v1/webhooks/projects/p/"),
         (Method::GET, "/v1/memories"),
         (Method::GET, "/v2/entities/user/ada/profile/"),
+        (Method::GET, "/v1/memories/7"),
+        (Method::DELETE, "/v1/memories/7"),
+        (Method::GET, "/v1/memories/7/history"),
+        (Method::POST, "/v1/memories/7/feedback/"),
+        (Method::POST, "/v1/memories/search"),
+        (Method::PUT, "/v1/batch"),
+        (Method::GET, "/v1/entities"),
+        (Method::GET, "/v1/ping"),
+        (Method::POST, "/v1/feedback"),
+        (Method::POST, "/v1/exports/get"),
+        (Method::POST, "/v1/summary"),
+        (Method::POST, "/v1/webhooks"),
+        (Method::GET, "/v1/event/7"),
     ] {
         let request = request(method, path).header("content-type", "application/json");
         let answer = chatting.server.send(request.body(Body::from(r#"{"user_id":"ada"}"#)).unwrap()).await;

@@ -198,3 +198,20 @@ async fn a_long_question_does_not_compact_the_conversation() {
     chatting.chat(messages.clone()).await;
     assert_eq!(chatting.sent(), messages);
 }
+
+#[tokio::test]
+async fn a_wall_is_told_as_the_reason() {
+    let chatting = Chatting::start().await;
+    anonymous(&chatting, json!({"memory_id": "patient-17"}), "My insurance number is QX-5519.").await;
+    for (extra, expected) in [
+        (json!({"memory_id": "patient-18"}), "wall"),
+        (json!({"user_id": "ada"}), "nothing-found"),
+        (json!({"user_id": "ada", "memory_scope": "session"}), "wall"),
+    ] {
+        let mut body = json!({"model": "m", "messages": [user("what is my insurance number")]});
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let request = request(Method::POST, "/v1/chat/completions");
+        let answer = chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await;
+        assert_eq!(answer.header("x-strata-memory-reason"), Some(expected), "{extra}");
+    }
+}
