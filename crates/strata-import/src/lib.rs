@@ -19,7 +19,7 @@ mod values;
 pub use file::{FileMemory, FileOptions, FileProgress, file, mem0_memories, recognise};
 pub use foreign::{FileReport, Skips};
 pub use formats::Format;
-pub use transfer::{Transferred, transfer};
+pub use transfer::{Keys, Transferred, transfer};
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;

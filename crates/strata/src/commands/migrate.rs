@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use strata::config::StoreUrl;
-use strata_import::Transferred;
+use strata_import::{Keys, Transferred};
 
-use super::{Context, JsonArgs};
+use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
@@ -47,15 +47,15 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let not_opened = |url: &StoreUrl, error: strata_core::Error| {
         Failure::Failed(anyhow::Error::from(error).context(format!("the store `{url}` cannot be opened")))
     };
-    let source = strata::open_store(&from).await.map_err(|error| not_opened(&from, error))?;
-    let target = strata::open_store(&to).await.map_err(|error| not_opened(&to, error))?;
+    let source = progress::open_store(&from).await.map_err(|error| not_opened(&from, error))?;
+    let target = progress::open_store(&to).await.map_err(|error| not_opened(&to, error))?;
     let embedder = strata::embedder(&context.config).ok().flatten();
     let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
-    let bar = progress();
+    let bar = spinner();
     let tell = |done: &Transferred| {
         bar.set_message(format!("{} users, {} turns, {} memories", done.users, done.turns, done.memories));
     };
-    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
+    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, Keys::Copy, tell).await;
     bar.finish_and_clear();
     let closed = (source.close().await, target.close().await);
     let moved = moved.map_err(|error| Failure::Failed(error.into()))?;
@@ -86,7 +86,7 @@ fn address(context: &Context, text: &str) -> Outcome<StoreUrl> {
 }
 
 /// The progress bar, which is hidden if stderr is not a terminal.
-fn progress() -> ProgressBar {
+fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(Duration::from_millis(100));
     match ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
