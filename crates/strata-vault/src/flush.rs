@@ -273,7 +273,7 @@ impl Vault {
             Content::Summary(summary) => snapshot.count_in(&layout::summary_folder(&row.user, summary)?)?,
             _ => 0,
         };
-        let path = row.new_path(number)?;
+        let path = self.beside_others(row, row.new_path(number)?, snapshot)?;
         let bytes = row.render(&Document::default())?.into_bytes();
         if let Some(Ok(seen)) = self.disk.read(&path).map_err(|error| unwritten(&error))?
             && seen.bytes == bytes
@@ -287,6 +287,21 @@ impl Vault {
             matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
         let path = if is_root { row.new_path(0)? } else { self.free(path, taken)? };
         Ok(Planned::Write(NewFile { path, bytes, replaces: None, expects: None }, digest))
+    }
+
+    /// The path in the folder in which agent-cli keeps this conversation, if it does.
+    fn beside_others(&self, row: &Row, path: String, snapshot: &Snapshot) -> Result<String> {
+        let Some(conversation) = row.conversation() else { return Ok(path) };
+        let Some(folder) = layout::agent_cli_conversation(&row.user, conversation)? else { return Ok(path) };
+        let Some(other) = snapshot.one_below(&folder)? else { return Ok(path) };
+        let Ok(Some(Ok(seen))) = self.disk.read(&other.path) else { return Ok(path) };
+        let names_it = Document::parse(&seen.bytes)
+            .is_ok_and(|file| file.fields.get("conversation_id").is_some_and(|name| name == conversation));
+        let own = layout::conversation(&row.user, conversation)?;
+        Ok(match path.strip_prefix(&own) {
+            Some(rest) if names_it => format!("{folder}{rest}"),
+            _ => path,
+        })
     }
 
     /// Moves the former root of a tree among the deleted files, if a new one is about to take its name.

@@ -137,6 +137,12 @@ impl Snapshot {
         self.many(&sql, params![path, format!("{path}/"), format!("{path}0")])
     }
 
+    /// A file in a folder.
+    pub(crate) fn one_below(&self, folder: &str) -> Result<Option<Entry>> {
+        let sql = format!("SELECT {COLUMNS} FROM files WHERE path >= ?1 AND path < ?2 LIMIT 1");
+        self.one(&sql, params![format!("{folder}/"), format!("{folder}0")])
+    }
+
     /// The paths of the problems at a path, or in the folder at that path.
     pub(crate) fn problems_at_or_below(&self, path: &str) -> Result<Vec<String>> {
         let read = || -> rusqlite::Result<Vec<String>> {
