@@ -229,10 +229,36 @@ fn any_command_that_builds_the_index_shows_how_far_it_is() {
     assert!(shown.contains("/600 files"), "{shown}");
 }
 
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).unwrap()
+}
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x0190_1111_0000_7000_8000_0000_0000_0000 + number)
+}
+
+fn summary(session: &SessionId, number: u128, level: u8) -> Change {
+    Change::PutSummary(Box::new(Summary {
+        id: SummaryId(id(200 + number)),
+        session: session.clone(),
+        strategy: if level > 0 { Strategy::Tree } else { Strategy::Window },
+        level,
+        start_seq: 0,
+        end_seq: 1,
+        base_id: None,
+        status: SummaryStatus::Completed,
+        text: format!("Summary {number}"),
+        structured: Some(serde_json::json!({"facts": ["a: b"]})),
+        input_tokens: 10,
+        output_tokens: 4,
+        generation_ms: None,
+        created_at: at(20),
+        updated_at: at(21),
+    }))
+}
+
 /// Fills a store with turns, versions of a memory, summaries and a state.
 async fn fill(store: &dyn Store) {
-    let at = |second: i64| Timestamp::from_second(1_790_000_000 + second).unwrap();
-    let id = |number: u128| Uuid::from_u128(0x0190_1111_0000_7000_8000_0000_0000_0000 + number);
     let session = SessionId::new("garden / α").unwrap();
     let turn = |number: u128| NewTurn {
         id: TurnId(id(number)),
@@ -262,23 +288,6 @@ async fn fill(store: &dyn Store) {
         notes: MemoryNotes::default(),
         hidden: None,
     };
-    let summary = |number: u128, level: u8| Summary {
-        id: SummaryId(id(200 + number)),
-        session: session.clone(),
-        strategy: if level > 0 { Strategy::Tree } else { Strategy::Window },
-        level,
-        start_seq: 0,
-        end_seq: 1,
-        base_id: None,
-        status: SummaryStatus::Completed,
-        text: format!("Summary {number}"),
-        structured: Some(serde_json::json!({"facts": ["a: b"]})),
-        input_tokens: 10,
-        output_tokens: 4,
-        generation_ms: None,
-        created_at: at(20),
-        updated_at: at(21),
-    };
     let mut state = State::default();
     state.system_state.insert("n".to_owned(), serde_json::json!(0.1));
     let turns = (0..4).map(turn).collect();
@@ -287,10 +296,8 @@ async fn fill(store: &dyn Store) {
         Change::PutState { session: session.clone(), state: Box::new(state) },
         Change::AddMemory(Box::new(memory)),
     ];
-    changes.extend(
-        [(1, 1), (2, 1), (3, 2), (4, 3), (5, 0)]
-            .map(|(number, level)| Change::PutSummary(Box::new(summary(number, level)))),
-    );
+    let levels = [(1, 1), (2, 1), (3, 2), (4, 3), (5, 0)];
+    changes.extend(levels.map(|(number, level)| summary(&session, number, level)));
     let me = UserId::default();
     store.apply(&me, ChangeSet::new(at(30), changes)).await.unwrap();
     for (number, content) in [(1, "Likes tulips"), (2, "Likes neither")] {
