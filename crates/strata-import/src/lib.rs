@@ -21,7 +21,7 @@ pub use file::{
 };
 pub use foreign::{FileReport, Skips};
 pub use formats::Format;
-pub use transfer::{Transferred, transfer};
+pub use transfer::{Keys, Transferred, transfer};
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;

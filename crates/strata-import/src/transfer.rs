@@ -46,12 +46,22 @@ pub struct Transferred {
     pub keys: u64,
 }
 
+/// Whether API keys are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// Keys of the same owner: who has one can go on using it.
+    Copy,
+    /// Keys that somebody else may have made: a copy would let them in.
+    LeaveOut,
+}
+
 /// Copies everything that `from` has and `to` has not, and compares both. `models` are the models whose vectors are copied.
 /// `tell` is called from time to time with what has been looked through, and with the number of all turns and memories.
 pub async fn transfer(
     from: &dyn Store,
     to: &dyn Store,
     models: &[String],
+    which_keys: Keys,
     mut tell: impl FnMut(&Transferred, u64),
 ) -> Result<Transferred> {
     let mut done = Transferred::default();
@@ -73,7 +83,9 @@ pub async fn transfer(
         done.users += 1;
         tell(&done);
     }
-    done.keys = keys(from, to).await?;
+    if which_keys == Keys::Copy {
+        done.keys = keys(from, to).await?;
+    }
     tell(&done);
     Ok(done)
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 use strata_core::error::io_reason;
 
 use super::front::Fault;
+use super::layout::PRIVATE;
 use super::snapshot::{Problem, Stat};
 
 /// The beginning and end of the names of files that are being written.
@@ -19,6 +19,9 @@ const TEMPORARY: (&str, &str) = (".strata-", ".tmp");
 
 /// The largest file that is read, in bytes: the largest turn that can be set, with room for its front matter.
 const MAX_FILE_BYTES: u64 = 300 << 20;
+
+/// Files beyond this size are read one at a time, because each reader holds a whole file.
+const LARGE_FILE_BYTES: u64 = 8 << 20;
 
 /// The files that are flushed at once. File systems write the flushes of several files together.
 const FLUSHERS: usize = 16;
@@ -44,6 +47,8 @@ pub(crate) struct NewFile {
 pub(crate) struct Disk {
     root: PathBuf,
     number: AtomicUsize,
+    /// Held by the reader of a large file.
+    large: Mutex<()>,
 }
 
 /// A file with its bytes.
@@ -63,41 +68,58 @@ pub(crate) struct Walk {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Walk {
+    fn report(&mut self, path: String, error: &io::Error) {
+        let fault =
+            Fault::new(format!("it cannot be read: {}; correct its rights or move it", io_reason(error)));
+        self.problems.push(Problem { path, fault });
+    }
+}
+
 impl Disk {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), number: AtomicUsize::new(0) }
+        Self { root: root.to_owned(), number: AtomicUsize::new(0), large: Mutex::new(()) }
     }
 
     pub(crate) fn absolute(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    /// All regular files below the given folders. Links are not followed, and files that were never finished are removed.
-    pub(crate) fn walk(&self, folders: &[&str]) -> io::Result<Walk> {
+    /// All regular files at and below the given paths. Links are not followed, and files that were never finished are removed. What
+    /// cannot be looked at is reported, and the rest is found all the same.
+    pub(crate) fn walk<P: AsRef<str>>(&self, paths: &[P]) -> Walk {
         let mut walk = Walk::default();
-        for folder in folders {
-            if let Some(metadata) = self.lstat(folder)? {
-                self.walk_entry((*folder).to_owned(), &metadata, 0, &mut walk)?;
+        for path in paths.iter().map(P::as_ref) {
+            if self.is_inside(path).unwrap_or(false) {
+                self.walk_path(path.to_owned(), path.matches('/').count(), &mut walk);
             }
         }
-        Ok(walk)
+        walk
     }
 
-    fn walk_entry(
-        &self,
-        path: String,
-        metadata: &fs::Metadata,
-        depth: usize,
-        walk: &mut Walk,
-    ) -> io::Result<()> {
+    fn walk_path(&self, path: String, depth: usize, walk: &mut Walk) {
+        match self.lstat(&path) {
+            Ok(Some(metadata)) => self.walk_entry(path, &metadata, depth, walk),
+            // It may have gone since its folder was read.
+            Ok(None) => {}
+            Err(error) => walk.report(path, &error),
+        }
+    }
+
+    fn walk_entry(&self, path: String, metadata: &fs::Metadata, depth: usize, walk: &mut Walk) {
         let kind = metadata.file_type();
+        let name = path.rsplit('/').next().unwrap_or(&path);
         if kind.is_file() {
-            let name = path.rsplit('/').next().unwrap_or(&path);
             if name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1) {
-                return fs::remove_file(self.absolute(&path));
+                let _ = fs::remove_file(self.absolute(&path));
+            } else {
+                walk.files.push((path, stat(metadata)));
             }
-            walk.files.push((path, stat(metadata)));
-            return Ok(());
+            return;
+        }
+        // Folders of programs, and the links by which an editor locks a file.
+        if name.starts_with('.') {
+            return;
         }
         let reason = match kind {
             kind if kind.is_symlink() => {
@@ -108,28 +130,52 @@ impl Disk {
             _ => return self.walk_folder(&path, depth, walk),
         };
         walk.problems.push(Problem { path, fault: Fault::new(reason) });
-        Ok(())
     }
 
-    fn walk_folder(&self, folder: &str, depth: usize, walk: &mut Walk) -> io::Result<()> {
-        for entry in fs::read_dir(self.absolute(folder))? {
-            let entry = entry?;
-            let name = entry.file_name();
+    fn walk_folder(&self, folder: &str, depth: usize, walk: &mut Walk) {
+        let entries = match fs::read_dir(self.absolute(folder)) {
+            Ok(entries) => entries,
+            Err(error) if is_missing(&error) => return,
+            Err(error) => return walk.report(folder.to_owned(), &error),
+        };
+        for entry in entries {
+            let name = match entry {
+                Ok(entry) => entry.file_name(),
+                Err(error) => return walk.report(folder.to_owned(), &error),
+            };
             let Some(name) = name.to_str() else {
                 let path = format!("{folder}/{}", name.to_string_lossy());
                 let fault = Fault::new("its name is not UTF-8; rename it");
                 walk.problems.push(Problem { path, fault });
                 continue;
             };
-            let path = format!("{folder}/{name}");
-            // A file may have gone since the folder was read.
-            let Some(metadata) = self.lstat(&path)? else { continue };
-            if metadata.is_dir() && name.starts_with('.') {
-                continue;
-            }
-            self.walk_entry(path, &metadata, depth + 1, walk)?;
+            self.walk_path(format!("{folder}/{name}"), depth + 1, walk);
         }
-        Ok(())
+    }
+
+    /// The time of the file system, in nanoseconds since the epoch. The clock of the machine may be another one, and may jump.
+    pub(crate) fn now(&self) -> Option<i64> {
+        let path = self.root.join(PRIVATE).join("time");
+        File::create(&path).and_then(|mut file| file.write_all(b"\n")).ok()?;
+        Some(stat(&fs::symlink_metadata(path).ok()?).changed)
+    }
+
+    /// Whether nothing lies at a path any more. A link, or a folder that cannot be looked into, does not say so.
+    pub(crate) fn is_gone(&self, path: &str) -> bool {
+        for (at, _) in path.match_indices('/') {
+            match self.lstat(&path[..at]) {
+                Ok(Some(metadata)) if metadata.is_dir() => {}
+                Ok(Some(metadata)) => return metadata.is_file(),
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+        self.lstat(path).is_ok_and(|found| found.is_none_or(|metadata| metadata.is_dir()))
+    }
+
+    /// Waits for the reader of another large file, if a file of this size is one.
+    pub(crate) fn turn_to_read(&self, size: u64) -> Option<MutexGuard<'_, ()>> {
+        (size > LARGE_FILE_BYTES).then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What lies at a path, without following a link.
@@ -192,7 +238,10 @@ impl Disk {
             }
         };
         let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0));
-        (&file).take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        if let Err(error) = (&file).take(MAX_FILE_BYTES).read_to_end(&mut bytes) {
+            let reason = format!("the file cannot be read: {}", io_reason(&error));
+            return Ok(Some(Err(Fault::new(reason))));
+        }
         let hash = Sha256::digest(&bytes).into();
         Ok(Some(Ok(Seen { bytes, hash, stat: stat(&file.metadata()?) })))
     }
@@ -371,4 +420,35 @@ pub(crate) fn in_parallel<I: Sync, T: Send>(inputs: &[I], work: impl Fn(&I) -> T
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_goes_while_it_is_looked_at_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::new(folder.path());
+        let mut walk = Walk::default();
+        disk.walk_folder("entries/gone", 1, &mut walk);
+        assert!(walk.files.is_empty() && walk.problems.is_empty());
+        assert!(disk.is_gone("entries/gone/a.md"));
+    }
+
+    #[test]
+    fn large_files_are_read_one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::new(folder.path());
+        let (reading, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let sizes = [LARGE_FILE_BYTES + 1; 32];
+        in_parallel(&sizes, |size| {
+            let _turn = disk.turn_to_read(*size);
+            most.fetch_max(reading.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::yield_now();
+            reading.fetch_sub(1, Ordering::SeqCst);
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+        assert!(disk.turn_to_read(LARGE_FILE_BYTES).is_none());
+    }
 }

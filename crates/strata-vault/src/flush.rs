@@ -15,6 +15,7 @@ use super::disk::NewFile;
 use super::form::{SessionFile, TurnExtra};
 use super::front::Document;
 use super::layout;
+use super::processes::being_written;
 use super::row::{Content, Row, hash};
 use super::scope::Scope;
 use super::snapshot::{Entry, ItemKey, Kind, Snapshot};
@@ -33,16 +34,34 @@ struct Written {
     foreign: Vec<String>,
     /// The items whose files could not be written.
     failed: Vec<(ItemKey, io::Error)>,
+    /// The items whose files another program is writing.
+    postponed: Vec<ItemKey>,
     /// How many files were written.
     count: usize,
 }
 
+/// The items whose files are not up to date.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    /// Those whose files could not be written.
+    pub(crate) failed: Vec<(ItemKey, Error)>,
+    /// Those whose files another program is writing.
+    pub(crate) postponed: Vec<ItemKey>,
+}
+
+impl Unwritten {
+    /// All of them.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &ItemKey> {
+        self.failed.iter().map(|(key, _)| key).chain(&self.postponed)
+    }
+}
+
 impl Vault {
     /// Brings the files of these items up to date. A change that a person has made to one of them is taken in first. Returns the
-    /// items whose files could not be written.
-    pub(crate) async fn flush(self: &Arc<Self>, dirty: &Dirty) -> Result<Vec<(ItemKey, Error)>> {
+    /// items whose files are not.
+    pub(crate) async fn flush(self: &Arc<Self>, dirty: &Dirty) -> Result<Unwritten> {
         if dirty.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Unwritten::default());
         }
         let mut dirty = dirty.clone();
         for user in std::mem::take(&mut dirty.forgetting) {
@@ -56,8 +75,8 @@ impl Vault {
             let written = blocking(move || vault.write_rows(&rows, round == ROUNDS)).await?;
             self.git_notice(written.count);
             if written.foreign.is_empty() {
-                let failed = written.failed.into_iter();
-                return Ok(failed.map(|(key, error)| (key, unwritten(&error))).collect());
+                let failed = written.failed.into_iter().map(|(key, error)| (key, unwritten(&error)));
+                return Ok(Unwritten { failed: failed.collect(), postponed: written.postponed });
             }
             foreign.extend(written.foreign);
             let paths = foreign.iter().cloned().collect();
@@ -68,7 +87,7 @@ impl Vault {
             }
             self.empty(std::mem::take(&mut dirty.emptied)).await?;
         }
-        Ok(Vec::new())
+        Ok(Unwritten::default())
     }
 
     /// Reads items as they are now. Those that are gone are left out.
@@ -142,7 +161,12 @@ impl Vault {
         let mut written = Written::default();
         let mut taken = HashSet::new();
         let (mut files, mut noted, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        let busy = if over { self.being_written(rows, &snapshot)? } else { HashSet::new() };
         for row in rows {
+            if busy.contains(&row.key()) {
+                written.postponed.push(row.key());
+                continue;
+            }
             match self.plan(row, over, &snapshot, &mut taken)? {
                 Planned::Nothing => {}
                 Planned::Foreign(path) => written.foreign.push(path),
@@ -155,6 +179,9 @@ impl Vault {
         }
         if !written.foreign.is_empty() {
             return Ok(written);
+        }
+        if noted.iter().any(|(row, _)| matches!(row.content, Content::Key(_))) {
+            super::vault::ignore_keys(&self.root)?;
         }
         let users: BTreeSet<&UserId> = noted.iter().map(|(row, _)| &row.user).collect();
         for user in users {
@@ -179,6 +206,17 @@ impl Vault {
         }
         snapshot.write(|snapshot| entries.iter().try_for_each(|entry| snapshot.put(entry)))?;
         Ok(written)
+    }
+
+    /// The rows whose files another program is writing.
+    fn being_written(&self, rows: &[Row], snapshot: &Snapshot) -> Result<HashSet<ItemKey>> {
+        let mut keys: BTreeMap<String, ItemKey> = BTreeMap::new();
+        for row in rows {
+            let key = row.key();
+            keys.extend(snapshot.of(&key)?.map(|entry| (entry.path, key)));
+        }
+        let written = being_written(&self.root, keys.keys().map(String::as_str));
+        Ok(written.into_iter().filter_map(|path| keys.remove(&path)).collect())
     }
 
     /// What has to be done for one row.
@@ -235,7 +273,7 @@ impl Vault {
             Content::Summary(summary) => snapshot.count_in(&layout::summary_folder(&row.user, summary)?)?,
             _ => 0,
         };
-        let path = row.new_path(number)?;
+        let path = self.beside_others(row, row.new_path(number)?, snapshot)?;
         let bytes = row.render(&Document::default())?.into_bytes();
         if let Some(Ok(seen)) = self.disk.read(&path).map_err(|error| unwritten(&error))?
             && seen.bytes == bytes
@@ -249,6 +287,21 @@ impl Vault {
             matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
         let path = if is_root { row.new_path(0)? } else { self.free(path, taken)? };
         Ok(Planned::Write(NewFile { path, bytes, replaces: None, expects: None }, digest))
+    }
+
+    /// The path in the folder in which agent-cli keeps this conversation, if it does.
+    fn beside_others(&self, row: &Row, path: String, snapshot: &Snapshot) -> Result<String> {
+        let Some(conversation) = row.conversation() else { return Ok(path) };
+        let Some(folder) = layout::agent_cli_conversation(&row.user, conversation)? else { return Ok(path) };
+        let Some(other) = snapshot.one_below(&folder)? else { return Ok(path) };
+        let Ok(Some(Ok(seen))) = self.disk.read(&other.path) else { return Ok(path) };
+        let names_it = Document::parse(&seen.bytes)
+            .is_ok_and(|file| file.fields.get("conversation_id").is_some_and(|name| name == conversation));
+        let own = layout::conversation(&row.user, conversation)?;
+        Ok(match path.strip_prefix(&own) {
+            Some(rest) if names_it => format!("{folder}{rest}"),
+            _ => path,
+        })
     }
 
     /// Moves the former root of a tree among the deleted files, if a new one is about to take its name.
@@ -345,7 +398,7 @@ impl Vault {
     }
 
     fn remove_left(&self, folder: &str, user_file: Option<String>) -> Result<usize> {
-        let walk = self.disk.walk(&[folder]).map_err(|error| unwritten(&error))?;
+        let walk = self.disk.walk(&[folder]);
         let files = walk.files.into_iter().map(|(path, _)| path);
         let odd = walk.problems.into_iter().map(|problem| problem.path);
         let snapshot = self.snapshot();

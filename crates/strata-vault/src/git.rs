@@ -4,7 +4,9 @@
 //! are not run, because they could wait for a person or change files; a lock that a killed process has left behind is removed
 //! after a while. [`undo`] takes commits back.
 
+mod locks;
 mod message;
+mod schedule;
 mod undo;
 
 use std::collections::HashSet;
@@ -18,27 +20,16 @@ use strata_core::{Error, Result};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
 
 use super::disk::Disk;
 use super::layout;
 use super::snapshot::Snapshot;
+pub(crate) use locks::{Checkout, wait_for_checkout};
+use schedule::Schedule;
 pub(crate) use undo::Step;
-
-/// The pause without writes after which they are committed. A learning step writes its files within it.
-const QUIET: Duration = Duration::from_secs(1);
-
-/// The longest time for which a stream of writes may delay a commit.
-const LATEST: Duration = Duration::from_secs(15);
 
 /// How long a command of git may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The age of a lock in seconds after which nobody holds it any more: longer than a command may take.
-const STALE_LOCK_SECS: i64 = 180;
-
-/// How often a repository that is busy is asked again.
-const BUSY: Duration = Duration::from_secs(5);
 
 /// Files that git leaves out: Strata's own data, keys, and what the memory-proxy design derives.
 const IGNORED: &str = ".strata/\nkeys/\nchroma/\nmemory_index.json\n.strata-*.tmp\n";
@@ -52,9 +43,6 @@ const COMMITTED: [&str; 6] = [
     ":(glob)users/*/user.json",
     ":(glob).gitignore",
 ];
-
-/// The most committed files in whose place something else lies that are named to git one by one.
-const MAX_EXCLUDED: usize = 500;
 
 /// States of a repository in which a person is in the middle of something.
 const IN_PROGRESS: [&str; 6] =
@@ -100,41 +88,54 @@ impl Git {
     /// Stages what has changed in the files of the vault's layout; `None` if nothing has.
     async fn stage(&self) -> Result<Option<Staged>> {
         self.set_up().await?;
-        self.remove_stale_lock();
-        let listing =
-            ["ls-files", "-z", "-t", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
+        locks::remove_left_behind(&self.root, self.clock.now());
+        let listing = ["ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
         let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
         let disk = Disk::new(&self.root);
-        let (mut paths, mut excluded) = (String::new(), Vec::new());
-        for (tag, path) in listed.split('\0').filter_map(|line| line.split_once(' ')) {
-            if is_committed(&disk, path) {
-                paths.push_str(path);
-                paths.push('\0');
-            } else if tag != "?" && excluded.len() < MAX_EXCLUDED {
-                excluded.push(format!(":(exclude,literal){path}"));
-            }
+        let mut paths = String::new();
+        for path in listed.split('\0').filter(|path| is_committed(&disk, path)) {
+            paths.push_str(path);
+            paths.push('\0');
         }
-        self.run_with(&["update-index", "--add", "--remove", "-z", "--stdin"], paths.as_bytes()).await?;
-        let listing = ["diff", "--cached", "--name-status", "--no-renames", "-z", "--"];
-        let changes = self.text(&[&listing[..], &COMMITTED].concat()).await?;
-        Ok((!changes.is_empty()).then_some(Staged { changes, excluded }))
+        let updating = ["update-index", "--add", "--remove", "-z", "--stdin"];
+        self.run_with(&updating, paths.as_bytes(), None).await?;
+        self.staged(&COMMITTED, |path| is_committed(&disk, path)).await
     }
 
-    /// Commits what is staged in the vault's folders, and nothing else.
+    /// What is staged below these paths; `None` if nothing is.
+    async fn staged(&self, below: &[&str], counts: impl Fn(&str) -> bool) -> Result<Option<Staged>> {
+        let listing = ["diff", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", "--"];
+        let staged = Staged::read(&self.text(&[&listing[..], below].concat()).await?, counts);
+        Ok((!staged.changes.is_empty()).then_some(staged))
+    }
+
+    /// Commits what is staged there, and nothing else. The commit is made of an index of its own: `git commit` would add whatever
+    /// else has changed in the folders.
     async fn record(&self, staged: &Staged, subject: &str, body: &str) -> Result<()> {
-        let mut arguments: Vec<String> = self.identity().await?;
-        arguments.extend(["commit", "--quiet", "--no-verify", "--only", "-m", subject].map(str::to_owned));
-        if !body.is_empty() {
-            arguments.extend(["-m".to_owned(), body.to_owned()]);
-        }
-        arguments.push("--".to_owned());
-        // Git refuses a folder without any file that it knows.
-        let is_staged = |path: &&str| staged.changes.split('\0').any(|name| name.starts_with(path));
-        let folders = [layout::ENTRIES, layout::USERS, ".gitignore"].into_iter().filter(is_staged);
-        arguments.extend(folders.map(str::to_owned));
-        arguments.extend(staged.excluded.iter().cloned());
+        let index = locks::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()));
+        let recorded = self.record_with(&index, staged, subject, body).await;
+        let _ = std::fs::remove_file(&index);
+        recorded
+    }
+
+    async fn record_with(&self, index: &Path, staged: &Staged, subject: &str, body: &str) -> Result<()> {
+        let trimmed = |text: String| text.trim().to_owned();
+        let head = self.text(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.ok().map(trimmed);
+        let from = head.as_deref().unwrap_or("--empty");
+        self.run_with(&["read-tree", from], &[], Some(index)).await?;
+        self.run_with(&["update-index", "-z", "--index-info"], staged.entries.as_bytes(), Some(index))
+            .await?;
+        let tree = trimmed(self.said(&["write-tree"], &[], Some(index)).await?);
+        let mut arguments = self.identity().await?;
+        arguments.extend(["commit-tree".to_owned(), tree]);
+        arguments.extend(head.iter().flat_map(|head| ["-p".to_owned(), head.clone()]));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        self.run(&arguments).await?;
+        let message = format!("{subject}\n\n{body}");
+        let message = format!("{}\n", message.trim());
+        let commit = trimmed(self.said(&arguments, message.as_bytes(), None).await?);
+        // The branch moves only if nobody has moved it meanwhile.
+        let reason = format!("commit: {subject}");
+        self.run(&["update-ref", "-m", &reason, "HEAD", &commit, head.as_deref().unwrap_or("")]).await?;
         Ok(())
     }
 
@@ -176,9 +177,16 @@ impl Git {
         }
     }
 
-    /// Makes the repository and its ignore file if they are missing.
+    /// Makes the repository and its ignore file if they are missing. A repository whose making was cut short is made whole.
     async fn set_up(&self) -> Result<()> {
-        if std::fs::symlink_metadata(self.root.join(".git")).is_err() {
+        let folder = self.root.join(".git");
+        let found = std::fs::symlink_metadata(&folder).ok();
+        let is_half_made =
+            found.as_ref().is_some_and(|metadata| metadata.is_dir() && locks::is_half_made(&folder));
+        if is_half_made && super::processes::git_works_in(&self.root) != Some(true) {
+            locks::clear_half_made(&folder);
+        }
+        if found.is_none() || is_half_made {
             self.run(&["-c", "init.defaultBranch=main", "init", "--quiet"]).await?;
         }
         let ignore = self.root.join(".gitignore");
@@ -199,21 +207,8 @@ impl Git {
     }
 
     fn in_progress(&self) -> Option<&'static str> {
-        let folder = self.root.join(".git");
+        let folder = locks::folder(&self.root);
         IN_PROGRESS.into_iter().find(|name| folder.join(name).exists())
-    }
-
-    /// Removes a lock that is so old that its process has died.
-    fn remove_stale_lock(&self) {
-        let lock = self.root.join(".git").join("index.lock");
-        let Ok(changed) = std::fs::symlink_metadata(&lock).and_then(|metadata| metadata.modified()) else {
-            return;
-        };
-        let Ok(changed) = jiff::Timestamp::try_from(changed) else { return };
-        if self.clock.now().duration_since(changed).as_secs() >= STALE_LOCK_SECS {
-            tracing::warn!("git's lock in the vault was left behind and is removed");
-            let _ = std::fs::remove_file(lock);
-        }
     }
 
     /// The full name of a commit, which a person may have written in any way.
@@ -236,16 +231,21 @@ impl Git {
     }
 
     async fn text(&self, arguments: &[&str]) -> Result<String> {
-        let output = self.run(arguments).await?;
+        self.said(arguments, &[], None).await
+    }
+
+    async fn said(&self, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Result<String> {
+        let output = self.run_with(arguments, input, index).await?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     async fn run(&self, arguments: &[&str]) -> Result<Output> {
-        self.run_with(arguments, &[]).await
+        self.run_with(arguments, &[], None).await
     }
 
-    /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository. Git reads `input`.
-    async fn run_with(&self, arguments: &[&str], input: &[u8]) -> Result<Output> {
+    /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository. Git reads `input`, and works
+    /// with another `index` than the repository's own.
+    async fn run_with(&self, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Result<Output> {
         let mut command = Command::new("git");
         let safe = [
             "core.hooksPath=/dev/null",
@@ -262,6 +262,7 @@ impl Git {
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE"] {
             command.env_remove(variable);
         }
+        command.envs(index.map(|index| ("GIT_INDEX_FILE", index)));
         command
             .current_dir(&self.root)
             .env("GIT_TERMINAL_PROMPT", "0")
@@ -291,11 +292,31 @@ impl Git {
 }
 
 /// Changes that are staged.
+#[derive(Default)]
 struct Staged {
     /// Statuses and paths, as `git diff --name-status -z` names them.
     changes: String,
-    /// Patterns for committed files in whose place a link or a folder lies now.
-    excluded: Vec<String>,
+    /// The same files as `git update-index --index-info` reads them.
+    entries: String,
+}
+
+impl Staged {
+    /// Reads the output of `git diff --raw -z`.
+    fn read(raw: &str, counts: impl Fn(&str) -> bool) -> Self {
+        let mut staged = Self::default();
+        let mut parts = raw.split('\0');
+        while let (Some(fields), Some(path)) = (parts.next(), parts.next()) {
+            let fields: Vec<&str> = fields.split(' ').collect();
+            let [_, mode, _, id, status] = fields.as_slice() else { continue };
+            // A name that is not UTF-8 has come here with other characters.
+            if counts(path) && !path.contains(char::REPLACEMENT_CHARACTER) {
+                staged.changes.push_str(&format!("{status}\0{path}\0"));
+                let mode = if *status == "D" { "0" } else { mode };
+                staged.entries.push_str(&format!("{mode} {id}\t{path}\0"));
+            }
+        }
+        staged
+    }
 }
 
 /// Whether a path is a file of the vault's layout that lies inside of the vault, or that is gone.
@@ -339,23 +360,17 @@ impl Committer {
 
 async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
     // What a person or an earlier process has left is committed at once.
-    let mut due = Some(Instant::now());
-    let mut latest = Instant::now() + LATEST;
+    let mut schedule = Schedule::at_once();
     loop {
         let stopping = tokio::select! {
             _ = &mut stop => true,
             changed = changes.changed() => {
-                if due.is_none() {
-                    latest = Instant::now() + LATEST;
-                }
-                due = Some((Instant::now() + QUIET).min(latest));
+                schedule.note_change();
                 changed.is_err()
             }
-            () = until(due) => {
-                due = None;
-                if !commit_once(&git).await {
-                    due = Some(Instant::now() + BUSY);
-                }
+            () = schedule.due() => {
+                let is_done = commit_once(&git).await;
+                schedule.note_attempt(is_done);
                 false
             }
         };
@@ -378,12 +393,5 @@ async fn commit_once(git: &Git) -> bool {
             tracing::warn!(%error, "the vault cannot be committed now");
             false
         }
-    }
-}
-
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn keep(vault: Arc<Vault>, mut calls: mpsc::UnboundedReceiver<C
                 Call::Write { dirty, answer } => writes.push((dirty, answer)),
                 Call::Sync { scope, answer } => {
                     write(&vault, std::mem::take(&mut writes), &mut left).await;
-                    let synced = sync(&vault, scope).await;
+                    let synced = sync(&vault, scope, &mut left).await;
                     match (answer, synced) {
                         // A caller that no longer waits is not an error.
                         (Some(answer), synced) => drop(answer.send(synced)),
@@ -53,8 +53,8 @@ pub(crate) async fn keep(vault: Arc<Vault>, mut calls: mpsc::UnboundedReceiver<C
                     write(&vault, std::mem::take(&mut writes), &mut left).await;
                     let is_clean = left.is_empty();
                     let closing = Arc::clone(&vault);
-                    let marked = blocking(move || if is_clean { closing.mark_clean() } else { Ok(()) }).await;
-                    if let Err(error) = marked {
+                    let ended = blocking(move || closing.end(is_clean)).await;
+                    if let Err(error) = ended {
                         tracing::warn!(%error, "the vault is checked again when it is opened next");
                     }
                     let _ = answer.send(());
@@ -67,12 +67,19 @@ pub(crate) async fn keep(vault: Arc<Vault>, mut calls: mpsc::UnboundedReceiver<C
 }
 
 /// Takes in changes and writes what follows from them.
-pub(crate) async fn sync(vault: &Arc<Vault>, scope: Scope) -> Result<()> {
+async fn sync(vault: &Arc<Vault>, scope: Scope, left: &mut Dirty) -> Result<()> {
     let locking = Arc::clone(vault);
     let _lock = blocking(move || locking.lock()).await?;
     let dirty = vault.take_in(scope).await?;
-    let failed = vault.flush(&dirty).await?;
-    failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    // What could not be written before is tried again, and has told its callers.
+    let waiting = std::mem::take(left);
+    match vault.flush(&waiting).await {
+        Ok(unwritten) => unwritten.keys().for_each(|key| left.merge(waiting.only(key))),
+        Err(_) => *left = waiting,
+    }
+    let unwritten = vault.flush(&dirty).await?;
+    unwritten.postponed.iter().for_each(|key| left.merge(dirty.only(key)));
+    unwritten.failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// Writes the files of several change sets and answers their callers.
@@ -90,12 +97,12 @@ async fn write(vault: &Arc<Vault>, writes: Vec<(Dirty, oneshot::Sender<Result<()
         vault.flush(&all).await
     };
     match flush.await {
-        Ok(failed) => {
+        Ok(unwritten) => {
             for (dirty, answer) in writes {
-                let own = failed.iter().find(|(key, _)| dirty.holds(key));
+                let own = unwritten.failed.iter().find(|(key, _)| dirty.holds(key));
                 let _ = answer.send(own.map_or(Ok(()), |(_, error)| Err(repeat(error))));
             }
-            failed.iter().for_each(|(key, _)| left.merge(all.only(key)));
+            unwritten.keys().for_each(|key| left.merge(all.only(key)));
         }
         Err(error) => {
             for (_, answer) in writes {

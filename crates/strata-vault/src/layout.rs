@@ -159,6 +159,18 @@ pub(crate) fn conversation(user: &UserId, conversation: &str) -> Result<String> 
     Ok(format!("{}{ENTRIES}/{stem}", user_folder(user)?))
 }
 
+/// The folder that agent-cli gives a conversation, where it is another one than Strata's. Conversations with similar names share it.
+pub(crate) fn agent_cli_conversation(user: &UserId, name: &str) -> Result<Option<String>> {
+    let keep = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '_' };
+    let slug: String = name.chars().map(keep).collect();
+    // Its own folder of deleted files, and one that is not looked into.
+    if slug == DELETED || slug.starts_with('.') {
+        return Ok(None);
+    }
+    let folder = format!("{}{ENTRIES}/{slug}", user_folder(user)?);
+    Ok((folder != conversation(user, name)?).then_some(folder))
+}
+
 /// The path of a session's own file.
 pub(crate) fn session_path(user: &UserId, session: &SessionId) -> Result<String> {
     Ok(format!("{}/{SESSION_FILE}", conversation(user, session.as_str())?))

@@ -17,6 +17,7 @@ pub mod fuzz;
 mod git;
 mod keeper;
 mod layout;
+mod processes;
 mod reconcile;
 mod row;
 mod scope;

@@ -9,6 +9,7 @@ use strata_core::{Result, Store, UserId};
 use super::dirty::Dirty;
 use super::form::TurnExtra;
 use super::row::{Content, Row};
+use super::sync::is_placeholder;
 use super::vault::{Vault, all_summaries, blocking};
 
 /// The items of one query.
@@ -56,7 +57,9 @@ impl Vault {
             let items = self.index.feed(user, after, ITEMS_A_QUERY).await?;
             let Some((last, _)) = items.last() else { return Ok(()) };
             after = *last;
-            let rows = items.into_iter().map(|(_, item)| match item {
+            let has_file = |item: &Item| !matches!(item, Item::Turn(turn) if is_placeholder(user, turn));
+            let items = items.into_iter().map(|(_, item)| item).filter(has_file);
+            let rows = items.map(|item| match item {
                 Item::Turn(turn) => Content::Turn(Box::new(turn), TurnExtra::default()),
                 Item::Memory(memory) => Content::Memory(Box::new(memory), None),
                 Item::Summary(summary) => Content::Summary(Box::new(summary)),

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use strata_core::hash::fnv;
 use strata_core::key::ApiKey;
 use strata_core::summary::{Summary, SummaryStatus};
-use strata_core::{Error, Memory, Result, Turn, UserId};
+use strata_core::{Error, Memory, Result, SessionId, Turn, UserId};
 
 use super::form::{self, Keyed, SessionFile, TurnExtra};
 use super::front::Document;
@@ -65,6 +65,16 @@ impl Row {
             Content::Session(session) => json(&serde_json::to_value(session).map_err(unwritable)?)?,
             Content::Key(key) => json(&serde_json::to_value(key).map_err(unwritable)?)?,
         })
+    }
+
+    /// The conversation that its file names.
+    pub(crate) fn conversation(&self) -> Option<&str> {
+        match &self.content {
+            Content::Turn(turn, _) => Some(turn.session.as_str()),
+            Content::Memory(memory, _) => memory.session.as_ref().map(SessionId::as_str),
+            Content::Summary(summary) => Some(summary.session.as_str()),
+            Content::Session(_) | Content::Key(_) => None,
+        }
     }
 
     /// Whether its file has a front matter.

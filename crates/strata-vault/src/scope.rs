@@ -5,9 +5,9 @@
 pub(crate) enum Scope {
     /// At all files.
     All,
-    /// At these paths, which a watcher has named: a file with the times of the snapshot is unchanged.
+    /// At these files and folders, which a watcher has named: a file with the times of the snapshot is unchanged.
     Hinted(Vec<String>),
-    /// At these paths, by their bytes.
+    /// At these files, by their bytes.
     Named(Vec<String>),
 }
 

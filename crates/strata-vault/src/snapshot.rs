@@ -131,6 +131,28 @@ impl Snapshot {
         self.one(&sql, params![item.user.as_str(), item.kind as i64, item.id])
     }
 
+    /// The file at a path, or the files in the folder at that path.
+    pub(crate) fn at_or_below(&self, path: &str) -> Result<Vec<Entry>> {
+        let sql = format!("SELECT {COLUMNS} FROM files WHERE path = ?1 OR (path >= ?2 AND path < ?3)");
+        self.many(&sql, params![path, format!("{path}/"), format!("{path}0")])
+    }
+
+    /// A file in a folder.
+    pub(crate) fn one_below(&self, folder: &str) -> Result<Option<Entry>> {
+        let sql = format!("SELECT {COLUMNS} FROM files WHERE path >= ?1 AND path < ?2 LIMIT 1");
+        self.one(&sql, params![format!("{folder}/"), format!("{folder}0")])
+    }
+
+    /// The paths of the problems at a path, or in the folder at that path.
+    pub(crate) fn problems_at_or_below(&self, path: &str) -> Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let sql = "SELECT path FROM problems WHERE path = ?1 OR (path >= ?2 AND path < ?3)";
+            let mut statement = self.conn.prepare_cached(sql)?;
+            statement.query_map([path, &format!("{path}/"), &format!("{path}0")], |row| row.get(0))?.collect()
+        };
+        read().map_err(fault)
+    }
+
     /// All files.
     pub(crate) fn all(&self) -> Result<Vec<Entry>> {
         self.many(&format!("SELECT {COLUMNS} FROM files"), [])
@@ -239,6 +261,13 @@ impl Writing<'_> {
     /// Notes that a file has no problem any more.
     pub(crate) fn solve(&self, path: &str) -> rusqlite::Result<()> {
         self.conn.prepare_cached("DELETE FROM problems WHERE path = ?1")?.execute([path])?;
+        Ok(())
+    }
+
+    /// Adds to a mark that is a number, which starts at 0 and does not fall below it.
+    pub(crate) fn add_to_mark(&self, name: &str, number: i64) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO marks VALUES (?1, max(0, ?2)) ON CONFLICT (name) DO UPDATE SET value = max(0, value + ?2)";
+        self.conn.prepare_cached(sql)?.execute(params![name, number])?;
         Ok(())
     }
 

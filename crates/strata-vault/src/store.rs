@@ -19,12 +19,12 @@ use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Tu
 use tokio::sync::{mpsc, oneshot};
 
 use super::dirty::Dirty;
-use super::git::{Committer, Git, Step};
+use super::git::{Committer, Git, Step, wait_for_checkout};
 use super::keeper::{self, Call};
 use super::layout;
 use super::scope::Scope;
 use super::snapshot::Problem;
-use super::vault::{BUILT, CLEAN, Progress, Vault, blocking};
+use super::vault::{Progress, Vault, blocking};
 use super::watch::Watch;
 
 /// The most problems of single files that a check lists.
@@ -70,26 +70,20 @@ impl VaultStore {
 
     async fn open_at(root: PathBuf, options: VaultOptions) -> Result<Self> {
         let (watches, commits) = (options.watch, options.git);
+        // Before the lock, for which other processes would wait.
+        wait_for_checkout(root.canonicalize().unwrap_or_else(|_| root.clone())).await?;
         let vault = blocking(move || open_parts(&root, options)).await?;
         let (vault, lock) = vault;
-        let (built, clean) = {
-            let vault = Arc::clone(&vault);
-            blocking(move || {
-                let mut snapshot = vault.snapshot();
-                let marks = (snapshot.mark(BUILT)?.is_some(), snapshot.mark(CLEAN)?.as_deref() == Some("1"));
-                snapshot.write(|snapshot| snapshot.set_mark(CLEAN, "0"))?;
-                Ok(marks)
-            })
-            .await?
-        };
+        let beginning = Arc::clone(&vault);
+        let is_left = blocking(move || beginning.begin()).await?;
         let dirty = vault.take_in(Scope::All).await?;
         vault.flush(&dirty).await?;
-        if built && !clean {
+        if is_left {
             let dirty = vault.reconcile().await?;
             vault.flush(&dirty).await?;
         }
-        let marking = Arc::clone(&vault);
-        blocking(move || marking.snapshot().write(|snapshot| snapshot.set_mark(BUILT, "1"))).await?;
+        let built = Arc::clone(&vault);
+        blocking(move || built.mark_built()).await?;
         drop(lock);
         let (calls, received) = mpsc::unbounded_channel();
         tokio::spawn(keeper::keep(Arc::clone(&vault), received));
@@ -106,6 +100,7 @@ impl VaultStore {
 
     /// Takes in what a person has changed since the vault was opened.
     pub async fn sync(&self) -> Result<()> {
+        wait_for_checkout(self.vault.root.clone()).await?;
         let (answer, answered) = oneshot::channel();
         self.call(Call::Sync { scope: Scope::All, answer: Some(answer) })?;
         answered.await.map_err(|_| stopped())?

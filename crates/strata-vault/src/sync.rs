@@ -22,6 +22,7 @@ use super::row::Row;
 use super::scope::Scope;
 use super::snapshot::{Entry, ItemKey, Kind, Problem};
 use super::vault::{Vault, blocking};
+pub(crate) use import::is_placeholder;
 use look::{Found, Look};
 
 /// Changes of one change set.
@@ -61,6 +62,9 @@ impl Vault {
         let vault = Arc::clone(self);
         let look = blocking(move || vault.look(&scope)).await?;
         let Look { items, gone, problems, seen_again, whole } = look;
+        let gone = self.still_gone(gone).await?;
+        // Git keeps a person's edits too, also those that need no write by Strata.
+        self.git_notice(items.len() + gone.len() + problems.len());
         let mut intake = Intake {
             vault: self,
             now: self.clock.now(),
@@ -89,7 +93,11 @@ impl Vault {
         let mut snapshot = self.snapshot();
         let broken: HashSet<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
         let solved: Vec<String> = match looked_at {
-            Some(paths) => paths.clone(),
+            Some(paths) => {
+                let below: Result<Vec<_>> =
+                    paths.iter().map(|path| snapshot.problems_at_or_below(path)).collect();
+                below?.into_iter().flatten().collect()
+            }
             None => snapshot.problems()?.into_iter().map(|problem| problem.path).collect(),
         };
         snapshot.write(|snapshot| {

@@ -13,7 +13,7 @@ use strata_store::{SqliteOptions, SqliteStore};
 use tokio::sync::watch;
 
 use super::disk::Disk;
-use super::layout::PRIVATE;
+use super::layout::{KEYS, PRIVATE};
 use super::snapshot::Snapshot;
 
 /// The files of the index and the snapshot, with the logs that SQLite keeps beside them.
@@ -21,9 +21,9 @@ const INDEX: &str = "index.db";
 pub(crate) const SNAPSHOT: &str = "files.db";
 const LOGS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// The marks of the snapshot: that all files have been read once, and that the last process has closed the vault.
+/// The marks of the snapshot: that all files have been read once, and how many processes have opened the vault and not closed it.
 pub(crate) const BUILT: &str = "built";
-pub(crate) const CLEAN: &str = "clean";
+const OPENED: &str = "opened";
 
 /// Told how many of how many files have been read, while an index is built.
 pub type Progress = Arc<dyn Fn(usize, usize) + Send + Sync>;
@@ -36,9 +36,12 @@ pub(crate) struct Vault {
     snapshot: Mutex<Snapshot>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) progress: Option<Progress>,
+    /// Told how far the files are read until the vault is open.
+    progress: Mutex<Option<Progress>>,
     /// Counts written and removed files, for the commits of git.
     pub(crate) changes: watch::Sender<u64>,
+    /// Whether no other process had the vault open when this one opened it.
+    alone: bool,
     /// Held while the vault is open, shared with other processes.
     presence: File,
 }
@@ -54,6 +57,9 @@ impl Vault {
         let root = make_root(root)?;
         let private = root.join(PRIVATE);
         make_private(&private)?;
+        if root.join(KEYS).exists() {
+            ignore_keys(&root)?;
+        }
         let presence = open_lock(&private.join("open.lock"))?;
         let alone = presence.try_lock().is_ok();
         let has_both = [INDEX, SNAPSHOT].iter().all(|name| private.join(name).exists());
@@ -90,8 +96,9 @@ impl Vault {
             snapshot: Mutex::new(snapshot),
             clock,
             ids,
-            progress,
+            progress: Mutex::new(progress),
             changes: watch::Sender::new(0),
+            alone,
             presence,
         })
     }
@@ -112,11 +119,33 @@ impl Vault {
         }
     }
 
-    /// Notes that everything is written, if no other process has the vault open.
-    pub(crate) fn mark_clean(&self) -> Result<()> {
-        self.presence.unlock().map_err(|error| unlocked(&error))?;
-        if self.presence.try_lock().is_ok() {
-            self.snapshot().write(|snapshot| snapshot.set_mark(CLEAN, "1"))?;
+    /// Told how far the files are read, while the vault is opened.
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that this process opens the vault. Returns whether a process before it has died, so that files may be missing; a
+    /// process that opens the vault beside another one leaves that to a later one.
+    pub(crate) fn begin(&self) -> Result<bool> {
+        let mut snapshot = self.snapshot();
+        let is_built = snapshot.mark(BUILT)?.is_some();
+        let left = snapshot.mark(OPENED)?.is_none_or(|count| count != "0");
+        snapshot.write(|snapshot| {
+            if self.alone { snapshot.set_mark(OPENED, "1") } else { snapshot.add_to_mark(OPENED, 1) }
+        })?;
+        Ok(self.alone && is_built && left)
+    }
+
+    /// Notes that all files have been read once.
+    pub(crate) fn mark_built(&self) -> Result<()> {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.snapshot().write(|snapshot| snapshot.set_mark(BUILT, "1"))
+    }
+
+    /// Notes that this process closes the vault, and whether it has written everything.
+    pub(crate) fn end(&self, is_clean: bool) -> Result<()> {
+        if is_clean {
+            self.snapshot().write(|snapshot| snapshot.add_to_mark(OPENED, -1))?;
         }
         self.presence.unlock().map_err(|error| unlocked(&error))
     }
@@ -184,11 +213,29 @@ pub(crate) fn make_private(private: &Path) -> Result<()> {
         Ok(_) => {}
         Err(_) => fs::create_dir(private).map_err(failed)?,
     }
-    let ignore = private.join(".gitignore");
-    if fs::symlink_metadata(&ignore).is_err() {
-        fs::write(ignore, "*\n").map_err(failed)?;
+    ignore_in(private).map_err(failed)
+}
+
+/// Has git ignore the keys, whatever the repository's own ignore file says.
+pub(crate) fn ignore_keys(root: &Path) -> Result<()> {
+    let keys = root.join(KEYS);
+    if fs::symlink_metadata(&keys).is_err() {
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&keys).map_err(|error| unwritten(&error))?;
     }
-    Ok(())
+    // Anything else in its place is reported when the keys are written.
+    match fs::symlink_metadata(&keys) {
+        Ok(metadata) if metadata.is_dir() => ignore_in(&keys).map_err(|error| unwritten(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// Has git ignore everything in a folder.
+fn ignore_in(folder: &Path) -> io::Result<()> {
+    let ignore = folder.join(".gitignore");
+    if fs::symlink_metadata(&ignore).is_ok() { Ok(()) } else { fs::write(ignore, "*\n") }
 }
 
 fn open_lock(path: &Path) -> Result<File> {
@@ -234,4 +281,47 @@ pub(crate) fn unwritten(error: &io::Error) -> Error {
         "a file of the vault cannot be used: {}; check the folder and the disk",
         io_reason(error)
     ))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> jiff::Timestamp {
+            jiff::Timestamp::UNIX_EPOCH
+        }
+    }
+
+    struct Counted(AtomicU64);
+
+    impl IdSource for Counted {
+        fn next(&self) -> uuid::Uuid {
+            uuid::Uuid::from_u128(self.0.fetch_add(1, Ordering::Relaxed).into())
+        }
+    }
+
+    pub(crate) fn vault(root: &Path) -> Vault {
+        Vault::open(root, Arc::new(Fixed), Arc::new(Counted(AtomicU64::new(1))), None).unwrap()
+    }
+
+    #[test]
+    fn only_a_process_that_is_alone_looks_for_what_a_dead_one_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = vault(folder.path());
+        assert!(!server.begin().unwrap(), "nothing is built yet");
+        server.mark_built().unwrap();
+        let command = vault(folder.path());
+        assert!(!command.begin().unwrap(), "the server knows what it has not written yet");
+        drop(server);
+        command.end(true).unwrap();
+        let next = vault(folder.path());
+        assert!(next.begin().unwrap(), "the server has died");
+        next.end(true).unwrap();
+        assert!(!vault(folder.path()).begin().unwrap());
+    }
 }

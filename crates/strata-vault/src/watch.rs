@@ -1,35 +1,37 @@
 //! The watcher: follows what a person changes while the vault is open.
 //!
 //! Events are hints. They are gathered until the files are quiet for a moment, then the files themselves are looked at, so Strata's
-//! own writes, which are in the snapshot already, change nothing.
+//! own writes, which are in the snapshot already, change nothing. While git changes many files, nothing is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::event::{EventKind, ModifyKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 use strata_core::{Error, Result};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::git::Checkout;
 use super::keeper::Call;
 use super::layout;
 use super::scope::Scope;
 use super::vault::Vault;
 
-/// The pause without events after which files are looked at: longer than an editor takes to save one.
-const QUIET: Duration = Duration::from_millis(60);
+/// The pause without events after which files are looked at: longer than an editor takes to save one. Where the system does not tell
+/// which files are still being written, they have to be unchanged for longer.
+const QUIET: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 60 } else { 2_000 });
 
 /// The longest time for which a stream of events may delay that.
-const LATEST: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(if cfg!(target_os = "linux") { 1 } else { 10 });
 
 /// How long a file has to be missing to count as removed. Editors and git remove a file before they write it anew.
 const MISSING: Duration = Duration::from_millis(400);
 
-/// With more paths than this, all files are looked at instead.
-const MANY_PATHS: usize = 500;
+/// How often git is asked whether it is done.
+const CHECKOUT: Duration = Duration::from_millis(200);
 
 /// What an event tells.
 enum Hint {
@@ -55,12 +57,15 @@ impl Watch {
     /// Begins to watch.
     pub(crate) fn start(vault: &Arc<Vault>, calls: mpsc::UnboundedSender<Call>) -> Result<Self> {
         let (hints, received) = mpsc::unbounded_channel();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let pass_on = move |event: notify::Result<notify::Event>| {
             for hint in hints_of(event) {
                 // The task ends before the watcher does.
                 let _ = hints.send(hint);
             }
-        });
+        };
+        // A link may lead out of the vault, and to very many folders.
+        let config = Config::default().with_follow_symlinks(false);
+        let watcher = RecommendedWatcher::new(pass_on, config);
         let watcher = Arc::new(std::sync::Mutex::new(watcher.map_err(|error| unwatched(&error))?));
         // The folder of Strata's own data changes with every write, so the whole vault is not watched.
         let folders = [layout::ENTRIES, layout::USERS, layout::KEYS].map(|name| vault.root.join(name));
@@ -70,7 +75,13 @@ impl Watch {
                 watch_folder(&watcher, folder, RecursiveMode::Recursive)?;
             }
         }
-        let follower = Follower { vault: Arc::clone(vault), calls, watcher: Arc::clone(&watcher), folders };
+        let follower = Follower {
+            vault: Arc::clone(vault),
+            calls,
+            watcher: Arc::clone(&watcher),
+            folders,
+            checkout: Checkout::default(),
+        };
         Ok(Self { _watcher: watcher, task: tokio::spawn(follower.run(received)) })
     }
 }
@@ -93,6 +104,10 @@ fn unwatched(error: &notify::Error) -> Error {
 fn hints_of(event: notify::Result<notify::Event>) -> Vec<Hint> {
     match event {
         Ok(event) if event.need_rescan() => vec![Hint::Everything],
+        // A writer is done: what it wrote before was left alone.
+        Ok(event) if event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
+            event.paths.into_iter().map(Hint::Path).collect()
+        }
         // Reading a file, and changes of its times or rights, are no changes of its content.
         Ok(event)
             if matches!(event.kind, EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_))) =>
@@ -113,21 +128,26 @@ struct Follower {
     calls: mpsc::UnboundedSender<Call>,
     watcher: Arc<std::sync::Mutex<RecommendedWatcher>>,
     folders: [PathBuf; 3],
+    checkout: Checkout,
 }
 
 /// What has been gathered.
 #[derive(Default)]
 struct Gathered {
+    /// Files and folders.
     paths: BTreeSet<String>,
     everything: bool,
 }
 
 impl Follower {
     async fn run(self, mut hints: mpsc::UnboundedReceiver<Hint>) {
+        let mut gathered = Gathered::default();
         // Paths that were missing, and when they count as removed.
         let mut missing: BTreeMap<String, Instant> = BTreeMap::new();
+        // When git is asked again whether it is done.
+        let mut held: Option<Instant> = None;
         loop {
-            let due = missing.values().min().copied();
+            let due = held.or_else(|| missing.values().min().copied());
             let first = tokio::select! {
                 hint = hints.recv() => match hint {
                     Some(hint) => Some(hint),
@@ -135,13 +155,17 @@ impl Follower {
                 },
                 () = until(due) => None,
             };
-            let mut gathered = Gathered::default();
             if let Some(first) = first {
                 self.gather(first, &mut gathered);
                 self.wait_for_quiet(&mut hints, &mut gathered).await;
             }
+            if self.checkout.is_running(&self.vault.root) {
+                held = Some(Instant::now() + CHECKOUT);
+                continue;
+            }
+            held = None;
             self.settle_missing(&mut gathered, &mut missing);
-            if !self.pass_on(gathered) {
+            if !self.pass_on(std::mem::take(&mut gathered)) {
                 return;
             }
         }
@@ -167,38 +191,31 @@ impl Follower {
             return;
         };
         if let Some(folder) = self.folders.iter().find(|folder| **folder == path)
-            && path.is_dir()
+            && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir())
+            && let Err(error) = watch_folder(&self.watcher, folder, RecursiveMode::Recursive)
         {
-            // The first file of a new folder may come before it is watched.
-            if let Err(error) = watch_folder(&self.watcher, folder, RecursiveMode::Recursive) {
-                tracing::warn!(%error, "a new folder of the vault is not watched");
-            }
-            gathered.everything = true;
-            return;
+            tracing::warn!(%error, "a new folder of the vault is not watched");
         }
         let Ok(relative) = path.strip_prefix(&self.vault.root) else { return };
         let Some(relative) = relative.to_str().map(|path| path.replace('\\', "/")) else { return };
-        if !self.folders.iter().any(|folder| path.starts_with(folder)) {
+        let is_below = self.folders.iter().any(|folder| path.starts_with(folder));
+        if !is_below || relative.split('/').any(|part| part.starts_with('.')) {
             return;
         }
-        if layout::place(&relative).is_some() {
+        // The files of a folder that came or went have no events of their own.
+        let is_other_file =
+            || std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.file_type().is_file());
+        if layout::place(&relative).is_some() || !is_other_file() {
             gathered.paths.insert(relative);
-        } else if relative
-            .rsplit('/')
-            .next()
-            .is_some_and(|name| !name.starts_with('.') && !name.contains('.'))
-        {
-            // A folder that came or went; its files have no events of their own.
-            gathered.everything = true;
         }
     }
 
     /// Puts missing files aside until they have been missing for a while, and takes up those that have.
     fn settle_missing(&self, gathered: &mut Gathered, missing: &mut BTreeMap<String, Instant>) {
         let now = Instant::now();
-        let is_there = |path: &str| self.vault.disk.stat(path).is_ok_and(|stat| stat.is_some());
         for path in std::mem::take(&mut gathered.paths) {
-            if is_there(&path) {
+            let is_there = std::fs::symlink_metadata(self.vault.disk.absolute(&path)).is_ok();
+            if is_there {
                 missing.remove(&path);
                 gathered.paths.insert(path);
             } else {
@@ -224,10 +241,10 @@ impl Follower {
     /// Hands the paths to the keeper; `false` when the vault is closed.
     fn pass_on(&self, gathered: Gathered) -> bool {
         let Gathered { paths, everything } = gathered;
-        let scope = match (everything, paths.len()) {
-            (false, 0) => return true,
-            (false, count) if count <= MANY_PATHS => Scope::Hinted(paths.into_iter().collect()),
-            _ => Scope::All,
+        let scope = match (everything, paths.is_empty()) {
+            (false, true) => return true,
+            (false, false) => Scope::Hinted(paths.into_iter().collect()),
+            (true, _) => Scope::All,
         };
         self.calls.send(Call::Sync { scope, answer: None }).is_ok()
     }
@@ -237,5 +254,38 @@ async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::tests::vault;
+
+    #[test]
+    fn a_folder_is_looked_at_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Arc::new(vault(folder.path()));
+        let watcher = RecommendedWatcher::new(|_| {}, Config::default()).unwrap();
+        let (calls, mut received) = mpsc::unbounded_channel();
+        let folders = [layout::ENTRIES, layout::USERS, layout::KEYS].map(|name| vault.root.join(name));
+        let watcher = Arc::new(std::sync::Mutex::new(watcher));
+        let follower = Follower { vault, calls, watcher, folders, checkout: Checkout::default() };
+        for name in ["entries/trip.2026/facts", "entries/.trash", "entries/notes"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        std::fs::write(folder.path().join("entries/photo.png"), "x").unwrap();
+        let mut gathered = Gathered::default();
+        for name in
+            ["entries/trip.2026", "entries/.trash/x.md", "entries/notes", "entries/photo.png", "README.md"]
+        {
+            follower.gather(Hint::Path(follower.vault.root.join(name)), &mut gathered);
+        }
+        follower.settle_missing(&mut gathered, &mut BTreeMap::new());
+        assert!(follower.pass_on(gathered));
+        let Some(Call::Sync { scope: Scope::Hinted(paths), .. }) = received.blocking_recv() else {
+            panic!("a look at everything");
+        };
+        assert_eq!(paths, ["entries/notes", "entries/trip.2026"]);
     }
 }

@@ -120,3 +120,41 @@ async fn the_folder_is_extended() {
     assert_eq!(content(&store).await, all);
     store.close().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_goes_on_in_the_folder_that_agent_cli_has_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = "---\nid: 7d0f3a01-5b1c-4e8a-9c1d-2f6b8a9e0c01\nconversation_id: summer house/2026\nrole: user\n\
+                created_at: \"2026-01-01T10:00:00\"\n---\nThe roof leaks.\n";
+    let turns = folder.path().join("entries/summer_house_2026/turns/user");
+    fs::create_dir_all(&turns).unwrap();
+    fs::write(turns.join("2026-01-01T10-00-00__7d0f3a01-5b1c-4e8a-9c1d-2f6b8a9e0c01.md"), said).unwrap();
+    let store = open(folder.path()).await;
+    let me = UserId::default();
+    let at = jiff::Timestamp::from_second(1_790_000_000).unwrap();
+    for (number, name) in [(5, "summer house/2026"), (6, "summer_house/2026")] {
+        let turn = NewTurn {
+            id: TurnId(uuid::Uuid::from_u128(number)),
+            role: Role::User,
+            name: None,
+            content: "The roof is mended.".to_owned(),
+            created_at: at,
+            token_count: 4,
+            metadata: Metadata::new(),
+            notes: TurnNotes::default(),
+            hidden: None,
+        };
+        let session = SessionId::new(name).unwrap();
+        let append = Change::AppendTurns { session, turns: vec![turn] };
+        store.apply(&me, ChangeSet::one(at, append)).await.unwrap();
+    }
+    assert_eq!(fs::read_dir(&turns).unwrap().count(), 2, "agent-cli reads this folder alone");
+    let other = folder.path().join("entries/summer_house%2F2026/turns/user");
+    assert_eq!(fs::read_dir(other).unwrap().count(), 1);
+    let all = content(&store).await;
+    store.close().await.unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, all);
+    store.close().await.unwrap();
+}

@@ -11,7 +11,7 @@ use strata_core::store::{Change, ChangeSet, Forget};
 use strata_core::turn::HiddenReason;
 use strata_core::{MemoryKind, Store, UserId};
 use strata_vault::VaultStore;
-use support::{all, content, current, files, found, open, options, problems, vault, write};
+use support::{all, content, current, eventually, files, found, open, options, problems, vault, write};
 use tempfile::TempDir;
 
 /// The content is the same when the index is built from the files alone.
@@ -242,18 +242,6 @@ async fn forgetting_removes_files_that_cannot_be_read_too() {
     assert!(problems(&store).await.is_empty());
 }
 
-/// Waits until a condition holds.
-async fn eventually<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
-    let waiting = async {
-        while !condition().await {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(20), waiting)
-        .await
-        .expect("the watcher did not follow");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_watcher_follows_edits_and_leaves_its_own_writes_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -283,4 +271,120 @@ async fn the_watcher_follows_edits_and_leaves_its_own_writes_alone() {
     store.sync().await.unwrap();
     assert_eq!((versions, all(&store).await.len()), (3, 4));
     store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_text_that_an_editor_still_held_becomes_the_newest_version_and_bends_no_other() {
+    let (folder, store) = vault().await;
+    let path = write(folder.path(), "entries/global/facts/a.md", "Lives in Oslo\n");
+    store.sync().await.unwrap();
+    let first = all(&store).await.remove(0);
+    let held = fs::read_to_string(&path).unwrap();
+    let at = jiff::Timestamp::from_second(1_850_000_000).unwrap();
+    let revise = Change::ReviseMemory {
+        id: first.id,
+        archive_as: strata_core::MemoryId(uuid::Uuid::from_u128(7)),
+        content: "Lives in Bergen".to_owned(),
+        metadata: None,
+    };
+    store.apply(&UserId::default(), ChangeSet::one(at, revise)).await.unwrap();
+    fs::write(&path, held.replace("Oslo", "Oslo, near the sea")).unwrap();
+    store.sync().await.unwrap();
+    let versions = all(&store).await;
+    let of = |text: &str| versions.iter().find(|memory| memory.content == text).unwrap();
+    assert_eq!(versions.len(), 3);
+    let (oslo, bergen, sea) = (of("Lives in Oslo"), of("Lives in Bergen"), of("Lives in Oslo, near the sea"));
+    assert_eq!((oslo.valid_from, oslo.valid_to), (first.valid_from, Some(at)));
+    assert_eq!(bergen.valid_from, at, "what Strata had learned keeps its time");
+    assert_eq!((bergen.replaced_by, sea.id, sea.is_current()), (Some(first.id), first.id, true));
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_has_ended_is_not_opened_by_an_editor_that_still_held_it() {
+    let (folder, store) = vault().await;
+    let path = write(folder.path(), "entries/global/facts/a.md", "Rents a flat\n");
+    store.sync().await.unwrap();
+    let id = all(&store).await[0].id;
+    let held = fs::read_to_string(&path).unwrap();
+    let valid_to = jiff::Timestamp::from_second(1_900_000_000).unwrap();
+    let close = Change::CloseMemory { id, valid_to, replaced_by: None };
+    store.apply(&UserId::default(), ChangeSet::one(valid_to, close)).await.unwrap();
+    let tombstone = files(&folder.path().join("entries/global/deleted")).remove(0);
+    let saved = held.replace("flat", "large flat");
+    write(folder.path(), "entries/global/facts/a.md", &saved);
+    store.sync().await.unwrap();
+    let told = problems(&store).await;
+    assert!(
+        told.len() == 1 && told[0].contains("it was saved after Strata had ended this statement"),
+        "{told:?}"
+    );
+    assert!(current(&store).await.is_empty());
+    assert!(tombstone.exists());
+    assert_eq!(fs::read_to_string(&path).unwrap(), saved, "what the person wrote is still there");
+    // Either way out that the report names.
+    fs::remove_file(tombstone).unwrap();
+    store.sync().await.unwrap();
+    assert!(problems(&store).await.is_empty());
+    assert_eq!(current(&store).await, ["Rents a large flat"]);
+}
+
+/// A clock that a test sets.
+struct Jumping(std::sync::atomic::AtomicI64);
+
+impl strata_core::ports::Clock for Jumping {
+    fn now(&self) -> jiff::Timestamp {
+        let second = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        jiff::Timestamp::from_second(1_800_000_000 + second).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_jumps_by_a_year_hides_no_edit_and_no_removal() {
+    const YEAR: i64 = 365 * 86_400;
+    let clock = std::sync::Arc::new(Jumping(std::sync::atomic::AtomicI64::new(0)));
+    let jump = |by: i64| clock.0.fetch_add(by, std::sync::atomic::Ordering::Relaxed);
+    let folder = tempfile::tempdir().unwrap();
+    let jumping = strata_vault::VaultOptions { clock: clock.clone(), ..options() };
+    let store = VaultStore::open(folder.path(), jumping).await.unwrap();
+    let path = write(folder.path(), "entries/global/facts/a.md", "Plays on day 0\n");
+    let gone = write(folder.path(), "entries/global/facts/b.md", "Sleeps\n");
+    // Strata need not write this one.
+    let whole = "---\nid: w\nrole: memory\ncreated_at: 2026-05-01\n---\nWakes at 5\n";
+    let kept = write(folder.path(), "entries/global/facts/c.md", whole);
+    store.sync().await.unwrap();
+    let before = fs::metadata(&kept).unwrap().modified().unwrap();
+    fs::write(&kept, whole.replace("at 5", "at 6")).unwrap();
+    fs::File::options().append(true).open(&kept).unwrap().set_modified(before).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await[2], "Wakes at 6");
+    for (day, by) in [YEAR, -YEAR, -YEAR, YEAR].into_iter().enumerate() {
+        // The same size within the same tick of the file system's clock.
+        let before = fs::metadata(&path).unwrap().modified().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(&format!("day {day}"), &format!("day {}", day + 1))).unwrap();
+        fs::File::options().append(true).open(&path).unwrap().set_modified(before).unwrap();
+        jump(by);
+        store.sync().await.unwrap();
+        let expected = format!("Plays on day {}", day + 1);
+        assert_eq!(current(&store).await[..2], [expected, "Sleeps".to_owned()]);
+        assert!(problems(&store).await.is_empty());
+    }
+    fs::remove_file(gone).unwrap();
+    jump(-YEAR);
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Plays on day 4", "Wakes at 6"]);
+    assert_eq!(all(&store).await.len(), 8);
+    expect_rebuild(&folder, store).await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_link_by_which_an_editor_locks_a_file_is_no_problem() {
+    let (folder, store) = vault().await;
+    let path = write(folder.path(), "entries/global/facts/a.md", "Knows Ana\n");
+    std::os::unix::fs::symlink("ada@desk.4711:1", path.with_file_name(".#a.md")).unwrap();
+    store.sync().await.unwrap();
+    assert!(problems(&store).await.is_empty());
+    assert_eq!(current(&store).await, ["Knows Ana"]);
 }

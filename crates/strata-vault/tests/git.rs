@@ -281,6 +281,150 @@ async fn a_repository_in_use_is_respected() {
     assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
 }
 
+/// Makes a file of the repository look ten minutes old.
+fn age(root: &Path, path: &str) {
+    Command::new("touch").args(["-d", "10 minutes ago"]).arg(root.join(path)).status().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_git_has_left_is_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    // The making of the repository was cut short.
+    for path in ["config.lock", "HEAD", "description"] {
+        write(root, &format!(".git/{path}"), "");
+    }
+    write(root, "entries/global/facts/a.md", "One\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    let locks = [".git/HEAD.lock", ".git/refs/heads/main.lock", ".git/packed-refs.lock", ".git/index.lock"];
+    for (number, lock) in locks.into_iter().enumerate() {
+        write(root, lock, "");
+        age(root, lock);
+        write(root, "entries/global/facts/a.md", &format!("One and {number}\n"));
+        assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)), "{lock}");
+        assert!(!root.join(lock).exists());
+    }
+    assert_eq!(run(root, &["log", "--oneline"]).lines().count(), 5);
+    assert_eq!(run(root, &["status", "--porcelain"]), "");
+}
+
+/// A clock that is a year away from that of the machine.
+struct Away(i64);
+
+impl Clock for Away {
+    fn now(&self) -> Timestamp {
+        Now.now() + jiff::SignedDuration::from_hours(self.0 * 365 * 24)
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lock_of_a_commit_that_a_person_is_writing_stays() {
+    use std::os::unix::process::CommandExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    write(root, "entries/global/facts/a.md", "One\n");
+    git.commit().await.unwrap();
+    write(root, "entries/global/facts/a.md", "Two\n");
+    let mut editing = Command::new("git");
+    editing.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-a"]);
+    let editing = editing.current_dir(root).env("GIT_EDITOR", "touch opened; sleep 60;:").process_group(0);
+    let mut editing = editing.spawn().unwrap();
+    support::eventually(|| async { root.join("opened").exists() }).await;
+    age(root, ".git/index.lock");
+    for away in [0, 1, -1] {
+        let git = Git::new(root, Arc::new(Away(away))).unwrap();
+        assert!(git.commit().await.is_err());
+        assert!(root.join(".git/index.lock").exists(), "{away} years away");
+    }
+    Command::new("kill").arg("--").arg(format!("-{}", editing.id())).status().unwrap();
+    editing.wait().unwrap();
+    // Now nobody holds it, and a clock that was set back does not keep it.
+    write(root, ".git/index.lock", "");
+    age(root, ".git/index.lock");
+    let git = Git::new(root, Arc::new(Away(-1))).unwrap();
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_a_person_between_those_of_the_vault_are_not_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    write(root, "entries/global/facts/a.md", "One\n");
+    write(root, "entries/global/photo.txt", "mine\n");
+    git.commit().await.unwrap();
+    run(root, &["add", "."]);
+    run(root, &["commit", "--quiet", "-m", "my photo"]);
+    write(root, "entries/global/photo.txt", "mine, retouched\n");
+    write(root, "entries/global/plan.txt", "mine too\n");
+    run(root, &["add", "entries/global/plan.txt"]);
+    write(root, "entries/global/facts/a.md", "Two\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(run(root, &["show", "--name-only", "--format="]), "entries/global/facts/a.md\n");
+    let status = run(root, &["status", "--porcelain"]);
+    assert_eq!(status, " M entries/global/photo.txt\nA  entries/global/plan.txt\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_that_strata_does_not_write_is_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let committing = VaultOptions { git: true, clock: Arc::new(Now), ..options() };
+    let store = VaultStore::open(root, committing).await.unwrap();
+    let file = "---\nid: a\nrole: memory\ncreated_at: 2026-05-01\n---\nMoved to Porto\n";
+    write(root, "entries/global/facts/a.md", file);
+    store.sync().await.unwrap();
+    let committed = || async {
+        let log = Command::new("git").args(["log", "-p"]).current_dir(root).output().unwrap();
+        String::from_utf8_lossy(&log.stdout).into_owned()
+    };
+    support::eventually(|| async { committed().await.contains("+Moved to Porto") }).await;
+    write(root, "entries/global/facts/a.md", &file.replace("id: a", "id: a\nmood: good"));
+    store.sync().await.unwrap();
+    support::eventually(|| async { committed().await.contains("+mood: good") }).await;
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_ignored_in_a_repository_with_rules_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    run(root, &["init", "--quiet"]);
+    write(root, ".gitignore", "*.log\n");
+    write(root, "keys/known.json", "{}\n");
+    let store = open(root).await;
+    run(root, &["add", "--all"]);
+    assert_eq!(run(root, &["ls-files"]), ".gitignore\n");
+    store.close().await.unwrap();
+    fs::remove_dir_all(root.join("keys")).unwrap();
+    let store = open(root).await;
+    let secret = strata_core::key::KeySecret::parse(&format!("strata_{}", "a".repeat(32))).unwrap();
+    let key = strata_core::key::ApiKey {
+        id: strata_core::KeyId(uuid::Uuid::from_u128(1)),
+        user: UserId::default(),
+        name: None,
+        scopes: strata_core::key::Scopes::default(),
+        hash: secret.hash(),
+        prefix: secret.prefix(),
+        created_at: Timestamp::UNIX_EPOCH,
+        expires_at: None,
+        revoked_at: None,
+        limits: strata_core::key::KeyLimits::default(),
+        recall_scope: None,
+    };
+    let add = strata_core::store::Change::AddKey(Box::new(key));
+    let set = strata_core::store::ChangeSet::one(Timestamp::UNIX_EPOCH, add);
+    store.apply(&UserId::default(), set).await.unwrap();
+    assert!(root.join("keys").read_dir().unwrap().count() > 1);
+    run(root, &["add", "--all"]);
+    assert_eq!(run(root, &["ls-files"]), ".gitignore\n");
+    store.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_are_committed_in_the_background() {
     let folder = tempfile::tempdir().unwrap();

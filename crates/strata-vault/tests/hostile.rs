@@ -67,6 +67,44 @@ async fn a_hostile_vault_neither_escapes_nor_crashes() {
     assert_eq!(found(&store, "fine").await, ["Fine"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_cannot_be_looked_into_does_not_hide_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let nested = |levels: usize| vec!["x".repeat(250); levels].join("/");
+    let root = &folder.path().join(nested(1));
+    let store = support::open(root).await;
+    write(root, "entries/a/facts/first.md", "First\n");
+    store.sync().await.unwrap();
+    // No system call takes the whole path of the innermost folder.
+    write(root, &format!("elsewhere/{}/lost.md", nested(9)), "Too far away\n");
+    let outer = root.join("entries/b").join(nested(9));
+    fs::create_dir_all(&outer).unwrap();
+    fs::rename(root.join("elsewhere").join(nested(1)), outer.join(nested(1))).unwrap();
+    write(root, "entries/c/facts/last.md", "Last\n");
+    store.sync().await.unwrap();
+    assert_eq!(support::current(&store).await, ["First", "Last"]);
+    let listed = problems(&store).await;
+    assert!(listed.len() == 1 && listed[0].contains("it cannot be read: "), "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_with_a_far_place_makes_no_files() {
+    let (folder, store) = vault().await;
+    let far = "---\nid: far\nrole: user\nseq: 9999\ncreated_at: 2026-01-01\nconversation_id: s\n---\nhi\n";
+    write(folder.path(), "entries/s/turns/user/far.md", far);
+    store.sync().await.unwrap();
+    assert_eq!(files(&folder.path().join("entries")).len(), 1);
+    let before = support::content(&store).await;
+    // Neither after a death, when missing files are written.
+    drop(store);
+    let store = support::open(folder.path()).await;
+    assert_eq!(files(&folder.path().join("entries")).len(), 1);
+    store.close().await.unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = support::open(folder.path()).await;
+    assert!(support::content(&store).await == before);
+}
+
 /// Files of each kind of [`plant`].
 const EACH: usize = 12_500;
 

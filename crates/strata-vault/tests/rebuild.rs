@@ -380,15 +380,86 @@ proptest! {
     }
 }
 
+/// What a person's editor may make of a text: its line ends, and the mark at the beginning of the file.
+fn as_saved(text: &str, crlf: bool, mark: bool) -> String {
+    let text = if crlf { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text.to_owned() };
+    if mark { format!("\u{feff}{text}") } else { text }
+}
+
+/// The files of the vault that hold summaries and memories in force.
+fn statements(root: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let is_one = |path: &std::path::PathBuf| {
+        let path = path.to_string_lossy();
+        (path.contains("/summaries/") || path.contains("/facts/")) && !path.contains("/deleted/")
+    };
+    support::files(&root.join("entries")).into_iter().filter(is_one).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn an_edit_outside_of_any_summary_and_memory_is_taken_in_and_lasts(
+        text in "(?s)[^\0]{0,80}",
+        edit in "[^\0]{0,40}",
+        lines in proptest::collection::vec("(---|\\.\\.\\.|id: x|# h|)", 0..4),
+        crlf: bool,
+        mark: bool,
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let store = open(folder.path()).await;
+            let me = UserId::default();
+            let text = format!("{text}\n{}", lines.join("\n"));
+            let known = Memory { session: Some(SessionId::new("garden").unwrap()), ..memory(1, &text) };
+            apply(&store, &me, 1, vec![append("garden", vec![turn(1, "hi")])]).await;
+            apply(&store, &me, 2, vec![Change::AddMemory(Box::new(known))]).await;
+            for (number, level) in [(1, 1), (2, 0)] {
+                apply(&store, &me, 3, vec![Change::PutSummary(Box::new(summary(number, level, &text)))]).await;
+            }
+            let files = statements(folder.path());
+            assert_eq!(files.len(), 3);
+            for path in &files {
+                let old = std::fs::read_to_string(path).unwrap();
+                std::fs::write(path, as_saved(&format!("{old}{edit}\nEdited\n"), crlf, mark)).unwrap();
+            }
+            store.sync().await.unwrap();
+            assert_eq!(support::problems(&store).await, Vec::<String>::new());
+            let before = content(&store).await;
+            assert_eq!(before.matches("Edited").count(), 3, "{before}");
+            store.close().await.unwrap();
+            std::fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+            let store = open(folder.path()).await;
+            assert_eq!(content(&store).await, before);
+            store.close().await.unwrap();
+        });
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_of_a_megabyte_comes_back() {
+async fn bodies_of_a_megabyte_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     let large = "表 --- \r\n".repeat(120_000);
-    apply(&store, &UserId::default(), 1, vec![append("s", vec![turn(1, &large)])]).await;
+    let me = UserId::default();
+    apply(&store, &me, 1, vec![append("garden", vec![turn(1, &large)])]).await;
+    apply(&store, &me, 1, vec![Change::AddMemory(Box::new(memory(1, &large)))]).await;
+    apply(&store, &me, 1, vec![Change::PutSummary(Box::new(summary(1, 1, &large)))]).await;
     let before = content(&store).await;
     store.close().await.unwrap();
     delete_index(folder.path());
     let store = open(folder.path()).await;
     assert!(content(&store).await == before);
+    // Edited outside, they come back with the edit.
+    for path in statements(folder.path()) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text + "Edited\n").unwrap();
+    }
+    store.sync().await.unwrap();
+    let before = content(&store).await;
+    assert_eq!(before.matches("Edited").count(), 2);
+    store.close().await.unwrap();
+    delete_index(folder.path());
+    assert!(content(&open(folder.path()).await).await == before);
 }

@@ -265,7 +265,7 @@ impl Context {
     }
 
     async fn engine_with(&self, config: &Config) -> Outcome<Engine> {
-        let store = strata::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
+        let store = progress::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
         self.close_later(Arc::clone(&store));
         let engine = strata::engine(config, Arc::clone(&store))?;
         let opened = Opened { store, engine: Some(engine.clone()) };

@@ -24,7 +24,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use memory::{Memory, MemoryBuilder};
-pub use store::{open_sqlite, open_sqlite_to_read, open_store, open_vault};
+pub use store::{open_sqlite, open_sqlite_to_read, open_store, open_store_with, open_vault};
 pub use strata_core::ports;
 pub use strata_core::{
     Error, ErrorKind, Memory as MemoryItem, MemoryId, MemoryKind, NewMessage, Result, Role, SessionId, Turn,

@@ -16,10 +16,15 @@ use crate::{SystemClock, SystemIds};
 /// Opens the store at `url`. A SQLite file that does not exist is created, with its directory, and
 /// the tables of an empty database are made.
 pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>> {
+    open_store_with(url, None).await
+}
+
+/// As [`open_store`]. `progress` is told how far the files of a vault have been read.
+pub async fn open_store_with(url: &StoreUrl, progress: Option<Progress>) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(open_sqlite(path).await?)),
         StoreUrl::Postgres(options) => Ok(Arc::new(PostgresStore::open((**options).clone()).await?)),
-        StoreUrl::Vault(vault) => Ok(Arc::new(open_vault(vault, None).await?)),
+        StoreUrl::Vault(vault) => Ok(Arc::new(open_vault(vault, progress).await?)),
         StoreUrl::Memory => Ok(Arc::new(InMemoryStore::new())),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use strata_core::{Error, Result};
 
-use super::{Committed, Git, message};
+use super::{Committed, Git, locks, message};
 use crate::disk::{Disk, NewFile};
 use crate::front::Document;
 use crate::layout::{self, FileKind};
@@ -82,7 +82,9 @@ impl Git {
     /// Commits what was taken back, with what Strata has made of it. Returns the first line of the commit that was taken back.
     pub(crate) async fn finish(&self, taken: TakenBack) -> Result<String> {
         let TakenBack { commit, subject, step } = taken;
-        let staged = self.stage().await?;
+        // Nothing else is staged, see `begin`.
+        self.stage().await?;
+        let staged = self.staged(&[], |_| true).await?;
         let is_nothing = staged.is_none();
         if let Some(staged) = staged {
             let verb = if step == Step::Undo { "Undo" } else { "Redo" };
@@ -90,8 +92,9 @@ impl Git {
             let body = format!("{REVERTS}{commit}.\n\n{body}");
             self.record(&staged, &format!("{verb} “{subject}”"), body.trim()).await?;
         }
-        // A commit removes the mark; without one it would stay.
+        // Git's marks of a revert in progress.
         let _ = self.run(&["update-ref", "-d", "REVERT_HEAD"]).await;
+        let _ = std::fs::remove_file(locks::folder(&self.root).join("MERGE_MSG"));
         if is_nothing {
             let message = format!(
                 "taking back `{subject}` changes nothing, because Strata needs what it wrote; name the commit before it (`strata vault log`)"
@@ -123,12 +126,12 @@ impl Git {
     async fn bring_back(&self) -> Result<()> {
         let disk = Disk::new(&self.root);
         let mut restored: HashSet<String> = HashSet::new();
-        for path in self.staged("--diff-filter=A").await? {
+        for path in self.staged_paths("--diff-filter=A").await? {
             let file = disk.read(&path).map_err(|error| unwritten(&error))?.and_then(std::result::Result::ok);
             restored.extend(file.and_then(|file| id_of(&Document::parse(&file.bytes).ok()?)));
         }
         let mut files = Vec::new();
-        for path in self.staged("--diff-filter=D").await? {
+        for path in self.staged_paths("--diff-filter=D").await? {
             if !layout::place(&path).is_some_and(|place| place.deleted && place.file == FileKind::Entry) {
                 continue;
             }
@@ -146,7 +149,7 @@ impl Git {
     }
 
     /// The staged paths of the vault's layout that a filter of git lets through.
-    async fn staged(&self, filter: &str) -> Result<Vec<String>> {
+    async fn staged_paths(&self, filter: &str) -> Result<Vec<String>> {
         let listing = ["diff", "--cached", "--name-only", "--no-renames", filter, "-z", "--"];
         let listed = self.text(&[&listing[..], &super::COMMITTED].concat()).await?;
         Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
@@ -160,9 +163,9 @@ fn id_of(file: &Document) -> Option<String> {
 /// Reads one commit of a log: its id, and its message.
 fn logged(text: &str) -> Option<Logged> {
     let (id, message) = text.trim_start().split_once('\n')?;
-    let reverts = message
-        .split_once(REVERTS)
-        .map(|(_, rest)| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>());
+    // A line of its own: a statement that the message lists may hold the same words.
+    let named = message.lines().find_map(|line| line.strip_prefix(REVERTS));
+    let reverts = named.map(|rest| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>());
     Some(Logged { id: id.to_owned(), reverts: reverts.filter(|id| id.len() >= 40) })
 }
 
@@ -224,6 +227,9 @@ mod tests {
         let id = "0123456789abcdef0123456789abcdef01234567";
         let plain = logged(&format!("{id}\nAdd 1 memory\n\n+ This reverts commit law\n")).unwrap();
         assert_eq!(plain, Logged { id: id.to_owned(), reverts: None });
+        let quoting =
+            logged(&format!("{id}\nAdd 1 memory\n\n+ Git says: This reverts commit {id}.\n")).unwrap();
+        assert_eq!(quoting.reverts, None);
         let revert = logged(&format!("\n{id}\nRevert \"Add\"\n\nThis reverts commit {id}.\n")).unwrap();
         assert_eq!(revert.reverts.as_deref(), Some(id));
     }

@@ -36,12 +36,16 @@ impl Intake<'_> {
         let mut new = Vec::new();
         let mut changed: BTreeMap<UserId, Vec<(Item, ChangeSet)>> = BTreeMap::new();
         for item in items {
-            self.remove_leftover(&item.found)?;
             let Some(row) = rows.get(&item.key) else {
+                self.remove_leftover(&item.found)?;
                 new.push(item);
                 continue;
             };
-            match self.difference(&item, row).await? {
+            let difference = self.difference(&item, row).await?;
+            if !matches!(difference, Difference::Refused(_)) {
+                self.remove_leftover(&item.found)?;
+            }
+            match difference {
                 Difference::None if is_incomplete(&item) => self.note_changed(&item),
                 Difference::None => self.adopt(&item.found, row)?,
                 Difference::Refused(reason) => self.report(&item.found.path, reason),
@@ -183,6 +187,17 @@ impl Intake<'_> {
         if reading.timeless {
             (given.recorded_at, given.valid_from) = (memory.recorded_at, memory.valid_from);
         }
+        if let Some(tombstone) = item.found.elsewhere.as_ref().filter(|other| self.is_tombstone(item, other))
+            && memory.valid_to.is_some()
+            && given.valid_to.is_none()
+        {
+            return Ok(Difference::Refused(format!(
+                "it was saved after Strata had ended this statement, whose file is `{}` now; remove that file to bring the \
+                 statement back, or remove this one's `id` line to make it a statement of its own",
+                tombstone.path
+            )));
+        }
+        let mut given = self.rebased(item, given, memory).await?;
         if reading.tombstone && memory.is_current() {
             given.hidden = self.deleted();
         } else if is_brought_back(item) {
@@ -206,6 +221,38 @@ impl Intake<'_> {
             changes.push(revise(given));
         }
         Ok(Difference::Changes(changes))
+    }
+
+    /// Whether the file that Strata moved among the deleted ones is still there, so that this one was written anew.
+    fn is_tombstone(&self, item: &Item, other: &Entry) -> bool {
+        let is_deleted = layout::place(&other.path).is_some_and(|place| place.deleted);
+        let is_as_written = || self.vault.disk.stat(&other.path).is_ok_and(|stat| stat == Some(other.stat));
+        is_deleted && !item.found.place.deleted && is_as_written()
+    }
+
+    /// What a file says that was opened before the last change of its memory and saved after it: the text, and of the other keys
+    /// those that were edited. The rest is of an earlier version.
+    async fn rebased(&self, item: &Item, given: Memory, memory: &Memory) -> Result<Memory> {
+        let times = |memory: &Memory| (memory.valid_from, memory.recorded_at);
+        if times(&given) == times(memory) {
+            return Ok(given);
+        }
+        let query = MemoryQuery::new(MemorySelect::History(memory.id));
+        let history = self.vault.index.memories(&item.user, &query).await?;
+        let is_former = |former: &&Memory| former.id != memory.id && times(former) == times(&given);
+        let Some(former) = history.iter().find(is_former) else { return Ok(given) };
+        Ok(Memory {
+            session: edited(given.session, &former.session, &memory.session),
+            agent: edited(given.agent, &former.agent, &memory.agent),
+            kind: edited(given.kind, &former.kind, &memory.kind),
+            confidence: edited(given.confidence, &former.confidence, &memory.confidence),
+            metadata: edited(given.metadata, &former.metadata, &memory.metadata),
+            content: given.content,
+            valid_to: given.valid_to.or(memory.valid_to),
+            replaced_by: given.replaced_by.or(memory.replaced_by),
+            hidden: given.hidden,
+            ..memory.clone()
+        })
     }
 
     /// The changes that give a memory everything of `frame`, which has the same text.
@@ -372,6 +419,11 @@ impl Intake<'_> {
         }
         Ok(None)
     }
+}
+
+/// The value of a key that may have been edited in a file of an earlier version.
+fn edited<T: PartialEq + Clone>(given: T, former: &T, current: &T) -> T {
+    if given == *former { current.clone() } else { given }
 }
 
 fn ids<'a, T: std::str::FromStr>(items: impl Iterator<Item = &'a Item>, kind: Kind) -> Vec<T> {

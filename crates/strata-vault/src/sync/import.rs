@@ -159,14 +159,12 @@ impl Intake<'_> {
         }
     }
 
-    /// Notes an appended turn. Its file is written again if it says another place, or lacks its id, or is missing.
+    /// Notes an appended turn. Its file is written again if it says another place, or lacks its id.
     fn adopt_turn(&mut self, user: &UserId, appended: TurnItem, seq: u64) -> Result<()> {
         let TurnItem { item, turn, seq: given, extra } = appended;
         let turn = Turn { seq, ..turn };
-        let Some(item) = item else {
-            self.dirty.turns.insert((user.clone(), turn.id), extra);
-            return Ok(());
-        };
+        // A placeholder has no file: the turns behind it tell of it.
+        let Some(item) = item else { return Ok(()) };
         let What::Entry(reading) = &item.what else { return Ok(()) };
         if reading.incomplete || given.is_some_and(|given| given != seq) {
             self.note_changed(&item);
@@ -315,11 +313,22 @@ fn placed(user: &UserId, session: &SessionId, turns: Vec<TurnItem>, next: u64) -
     placed
 }
 
+/// Whether a turn is the place of one whose file is missing.
+pub(crate) fn is_placeholder(user: &UserId, turn: &Turn) -> bool {
+    turn.hidden.is_some()
+        && turn.content.is_empty()
+        && turn.id == id_of_missing(user, &turn.session, turn.seq)
+}
+
+fn id_of_missing(user: &UserId, session: &SessionId, seq: u64) -> TurnId {
+    TurnId(derived(&["missing", user.as_str(), session.as_str(), &seq.to_string()]))
+}
+
 /// The place of a turn whose file is missing, so that the others keep theirs.
 fn missing(user: &UserId, session: &SessionId, seq: u64, before: &[TurnItem]) -> TurnItem {
     let at = before.last().map_or(Timestamp::UNIX_EPOCH, |item| item.turn.created_at);
     let turn = Turn {
-        id: TurnId(derived(&["missing", user.as_str(), session.as_str(), &seq.to_string()])),
+        id: id_of_missing(user, session, seq),
         session: session.clone(),
         seq,
         role: Role::System,

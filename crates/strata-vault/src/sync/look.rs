@@ -1,9 +1,11 @@
 //! Comparing the files with the snapshot.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
+use strata_core::error::io_reason;
 use strata_core::key::ApiKey;
 use strata_core::{Result, UserId};
 
@@ -12,9 +14,14 @@ use crate::disk::{Seen, in_parallel};
 use crate::form::{self, Given, SessionFile};
 use crate::front::{Document, Fault};
 use crate::layout::{self, FileKind, Place};
+use crate::processes::being_written;
 use crate::scope::Scope;
 use crate::snapshot::{Entry, ItemKey, Kind, Problem, Stat};
-use crate::vault::{Vault, unwritten};
+use crate::vault::{Vault, blocking, unwritten};
+
+/// How long a tombstone or key has to be missing to count as removed, because that cannot be taken back. Editors and git remove a
+/// file before they write it anew.
+const MISSING: std::time::Duration = std::time::Duration::from_millis(400);
 
 /// A file that was looked at less than this after its last change may change again within the same tick of its clock.
 const RACY_NANOS: i64 = 2_000_000_000;
@@ -65,48 +72,61 @@ enum Looked {
 impl Vault {
     /// Looks at these paths, or at everything.
     pub(super) fn look(&self, scope: &Scope) -> Result<Look> {
-        let mut problems = Vec::new();
         let paths = scope.paths();
-        let (files, known): (Vec<String>, HashMap<String, Entry>) = match paths {
-            Some(paths) => {
-                let snapshot = self.snapshot();
-                let mut known = HashMap::new();
-                for path in paths {
-                    known.extend(snapshot.at(path)?.map(|entry| (path.clone(), entry)));
-                }
-                (paths.clone(), known)
-            }
-            None => {
-                let walk = self.disk.walk(&[layout::ENTRIES, layout::USERS, layout::KEYS]);
-                let walk = walk.map_err(|error| unwritten(&error))?;
-                problems = walk.problems;
-                let known =
-                    self.snapshot().all()?.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
-                (walk.files.into_iter().map(|(path, _)| path).collect(), known)
-            }
+        let walk = match paths {
+            Some(paths) => self.disk.walk(paths),
+            None => self.disk.walk(&[layout::ENTRIES, layout::USERS, layout::KEYS]),
         };
+        let known: HashMap<String, Entry> = {
+            let snapshot = self.snapshot();
+            let entries = match paths {
+                Some(paths) => {
+                    let below: Result<Vec<_>> = paths.iter().map(|path| snapshot.at_or_below(path)).collect();
+                    below?.into_iter().flatten().collect()
+                }
+                None => snapshot.all()?,
+            };
+            entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect()
+        };
+        // A folder and a file in it may both be named.
+        let there: BTreeSet<String> = walk.files.into_iter().map(|(path, _)| path).collect();
+        let files: Vec<String> = there.iter().cloned().collect();
         let mut look = self.read_all(&files, &known, scope)?;
-        look.problems.append(&mut problems);
-        if paths.is_none() {
-            let there: HashSet<&str> = files.iter().map(String::as_str).collect();
-            let gone = known.into_values().filter(|entry| !there.contains(entry.path.as_str()));
-            look.gone.extend(gone);
-        }
+        look.problems.extend(walk.problems);
+        look.gone.extend(known.into_values().filter(|entry| !there.contains(&entry.path)));
         // A path that is a link now, and what lay below it, is reported and otherwise left alone.
         let broken: HashSet<&str> = look.problems.iter().map(|problem| problem.path.as_str()).collect();
         look.gone.retain(|entry| !is_at_or_below(&entry.path, &broken));
         look.whole = paths.cloned();
         self.pair(&mut look)?;
+        // A file that a program still writes is looked at when it is done: Strata may have to replace the file.
+        let written = being_written(&self.root, look.items.iter().map(|item| item.found.path.as_str()));
+        look.items.retain(|item| !written.contains(&item.found.path));
         Ok(look)
     }
 
+    /// Those of the files that are gone for good.
+    pub(super) async fn still_gone(self: &Arc<Self>, gone: Vec<Entry>) -> Result<Vec<Entry>> {
+        let is_final = |entry: &Entry| {
+            entry.item.kind == Kind::Key || layout::place(&entry.path).is_some_and(|place| place.deleted)
+        };
+        if gone.iter().any(is_final) {
+            tokio::time::sleep(MISSING).await;
+        }
+        let vault = Arc::clone(self);
+        let is_gone = move |entry: &Entry| vault.disk.is_gone(&entry.path);
+        blocking(move || Ok(gone.into_iter().filter(is_gone).collect())).await
+    }
+
     fn read_all(&self, files: &[String], known: &HashMap<String, Entry>, scope: &Scope) -> Result<Look> {
-        let now = i64::try_from(self.clock.now().as_nanosecond()).unwrap_or(i64::MAX);
+        // Without the time of the file system, every file counts as changed just now.
+        let now = self.disk.now();
+        let progress = self.progress();
         let done = AtomicUsize::new(0);
         let looked = in_parallel(files, |path| {
             let looked = self.read_one(path, known.get(path), now, scope);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if let Some(progress) = &self.progress
+            if let Some(progress) = &progress
                 && (done.is_multiple_of(FILES_A_REPORT) || done == files.len())
             {
                 progress(done, files.len());
@@ -132,10 +152,20 @@ impl Vault {
         Ok(look)
     }
 
-    fn read_one(&self, path: &str, before: Option<&Entry>, now: i64, scope: &Scope) -> Result<Looked> {
+    fn read_one(
+        &self,
+        path: &str,
+        before: Option<&Entry>,
+        now: Option<i64>,
+        scope: &Scope,
+    ) -> Result<Looked> {
         let Some(place) = layout::place(path) else { return Ok(Looked::Same) };
-        let Some(stat) = self.disk.stat(path).map_err(|error| unwritten(&error))? else {
-            return Ok(Looked::Gone);
+        let problem = |fault| Ok(Looked::Problem(Problem { path: path.to_owned(), fault }));
+        let unreadable = |error| Fault::new(format!("the file cannot be read: {}", io_reason(&error)));
+        let stat = match self.disk.stat(path) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Ok(Looked::Gone),
+            Err(error) => return problem(unreadable(error)),
         };
         let same_times = before.is_some_and(|before| before.stat == stat);
         let is_racy = before.is_some_and(|before| before.racy);
@@ -144,13 +174,14 @@ impl Vault {
             Scope::Hinted(_) if same_times => return Ok(Looked::Same),
             _ => {}
         }
-        let problem = |fault| Ok(Looked::Problem(Problem { path: path.to_owned(), fault }));
-        let seen = match self.disk.read(path).map_err(|error| unwritten(&error))? {
-            None => return Ok(Looked::Gone),
-            Some(Err(fault)) => return problem(fault),
-            Some(Ok(seen)) => seen,
+        let _turn = self.disk.turn_to_read(stat.size);
+        let seen = match self.disk.read(path) {
+            Ok(None) => return Ok(Looked::Gone),
+            Ok(Some(Err(fault))) => return problem(fault),
+            Ok(Some(Ok(seen))) => seen,
+            Err(error) => return problem(unreadable(error)),
         };
-        let racy = now.saturating_sub(seen.stat.changed).abs() < RACY_NANOS;
+        let racy = now.is_none_or(|now| now.saturating_sub(seen.stat.changed).abs() < RACY_NANOS);
         if let Some(before) = before
             && before.hash == seen.hash
         {

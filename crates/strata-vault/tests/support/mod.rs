@@ -140,3 +140,15 @@ pub(crate) async fn vault() -> (TempDir, VaultStore) {
     let store = open(folder.path()).await;
     (folder, store)
 }
+
+/// Waits until a condition holds.
+pub(crate) async fn eventually<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
+    let waiting = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), waiting)
+        .await
+        .expect("the condition did not come to hold");
+}

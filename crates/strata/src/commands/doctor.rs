@@ -309,7 +309,7 @@ async fn check_store(
     depth: CheckDepth,
     embedder: Option<Arc<dyn Embedder>>,
 ) -> strata_core::Result<(Health, Vec<Finding>)> {
-    let store = strata::open_store(&context.config.store).await?;
+    let store = super::progress::open_store(&context.config.store).await?;
     context.close_later(store.clone());
     let health = store.check(depth).await?;
     let mut findings = findings_of(&health);

@@ -121,8 +121,9 @@ async fn run_sets(args: Args, context: &Context, output: &mut Output) -> Outcome
     // All sets are read before the first is run, so that a wrong line is found at once and not after an hour.
     let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
     let named = if context.config.origin("store") == "--store" {
-        let store =
-            strata::open_store(&context.config.store).await.map_err(|error| context.not_opened(error))?;
+        let store = super::progress::open_store(&context.config.store)
+            .await
+            .map_err(|error| context.not_opened(error))?;
         context.close_later(Arc::clone(&store));
         Some(store)
     } else {

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde_json::json;
 use strata_import::{BadRows, ImportOptions, ImportProgress, ImportReport};
 
-use super::vault::{self, CopyArgs};
+use super::vault::{self, ImportArgs};
 use super::{Context, JsonArgs, UserArgs, progress};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
@@ -66,7 +66,7 @@ enum Format {
     Text(FileArgs),
     /// Import a vault of Markdown files, or an agent-cli memory folder
     #[command(after_help = "Example:\n  strata import vault memory/")]
-    Vault(CopyArgs),
+    Vault(ImportArgs),
     /// Import the conversations of a benchmark, each as a user
     #[command(after_help = "Example:\n  strata import neutral own.conversations.jsonl.gz")]
     Neutral(FileArgs),

@@ -1,7 +1,7 @@
 //! `strata migrate`: moves a whole store into another one, such as a file into a PostgreSQL database.
 
 use strata::config::StoreUrl;
-use strata_import::Transferred;
+use strata_import::{Keys, Transferred};
 
 use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
@@ -44,13 +44,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let not_opened = |url: &StoreUrl, error: strata_core::Error| {
         Failure::Failed(anyhow::Error::from(error).context(format!("the store `{url}` cannot be opened")))
     };
-    let source = strata::open_store(&from).await.map_err(|error| not_opened(&from, error))?;
-    let target = strata::open_store(&to).await.map_err(|error| not_opened(&to, error))?;
+    let source = progress::open_store(&from).await.map_err(|error| not_opened(&from, error))?;
+    let target = progress::open_store(&to).await.map_err(|error| not_opened(&to, error))?;
     let embedder = strata::embedder(&context.config).ok().flatten();
     let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
     let bar = progress::copy_bar();
     let tell = |done: &Transferred, all: u64| progress::show_copied(&bar, done, all);
-    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
+    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, Keys::Copy, tell).await;
     bar.finish_and_clear();
     let closed = (source.close().await, target.close().await);
     let moved = moved.map_err(|error| Failure::Failed(error.into()))?;

@@ -4,17 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 use strata::SystemClock;
 use strata::config::{StoreUrl, VaultFolder};
 use strata_core::Store;
 use strata_core::store::{MemoryQuery, MemorySelect, Page, TurnQuery};
-use strata_import::Transferred;
-use strata_vault::{Git, Progress, VaultStore};
+use strata_import::{Keys, Transferred};
+use strata_vault::{Git, VaultStore};
 
 use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, note};
 
 /// Look at a vault's history, undo a change, or take in edits
 ///
@@ -64,6 +63,16 @@ pub(crate) struct CopyArgs {
     pub(crate) folder: PathBuf,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
+}
+
+/// A vault to copy into the store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    copy: CopyArgs,
+    /// Copy the vault's API keys too: who has one can then use this store
+    #[arg(long)]
+    keys: bool,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
@@ -116,15 +125,12 @@ async fn redo(context: &Context, output: &mut Output) -> Outcome {
 async fn history(context: &Context) -> Outcome<Arc<VaultStore>> {
     context.existing_store()?;
     let vault = VaultFolder { git: false, watch: false, ..vault(context)?.clone() };
-    let store = Arc::new(strata::open_vault(&vault, None).await.map_err(|error| context.not_opened(error))?);
-    context.close_later(store.clone());
-    Ok(store)
+    open(&vault, context).await
 }
 
 async fn look(context: &Context, output: &mut Output) -> Outcome {
     context.existing_store()?;
-    let store = opened(vault(context)?).await.map_err(|error| context.not_opened(error))?;
-    context.close_later(store.clone());
+    let store = open(vault(context)?, context).await?;
     report(store.as_ref(), output).await
 }
 
@@ -134,12 +140,17 @@ async fn rebuild(context: &Context, output: &mut Output) -> Outcome {
     look(context, output).await
 }
 
-/// Opens a vault, with a bar while its files are read.
-async fn opened(vault: &VaultFolder) -> strata_core::Result<Arc<VaultStore>> {
-    let (bar, progress) = progress_bar();
+async fn open(vault: &VaultFolder, context: &Context) -> Outcome<Arc<VaultStore>> {
+    let store = Arc::new(open_folder(vault).await.map_err(|error| context.not_opened(error))?);
+    context.close_later(store.clone());
+    Ok(store)
+}
+
+async fn open_folder(vault: &VaultFolder) -> strata_core::Result<VaultStore> {
+    let (bar, progress) = progress::of_files();
     let opened = strata::open_vault(vault, Some(progress)).await;
     bar.finish_and_clear();
-    Ok(Arc::new(opened?))
+    opened
 }
 
 /// What a vault holds now, without deleted turns and earlier wordings of memories.
@@ -186,68 +197,76 @@ async fn report(store: &VaultStore, output: &mut Output) -> Outcome {
 pub(crate) async fn export(args: CopyArgs, context: &Context, output: &mut Output) -> Outcome {
     context.existing_store()?;
     let target = StoreUrl::Vault(VaultFolder::new(args.folder));
-    copy(&context.config.store, &target, &args.json, context, output).await
+    expect_two(&context.config.store, &target)?;
+    let source = progress::open_store(&context.config.store).await?;
+    copy(source, &target, Keys::Copy, context).await?.tell(&target, &args.json, output)
 }
 
-/// Copies a vault into the store.
-pub(crate) async fn import(args: CopyArgs, context: &Context, output: &mut Output) -> Outcome {
-    if !strata_vault::is_vault(&args.folder) {
+/// Copies a vault into the store, and tells which of its files could not be used.
+pub(crate) async fn import(args: ImportArgs, context: &Context, output: &mut Output) -> Outcome {
+    let ImportArgs { copy: CopyArgs { folder, json }, keys } = args;
+    if !strata_vault::is_vault(&folder) {
         return Err(Failure::failed(format!(
             "`{}` is no vault: it has neither a folder `entries` nor `users`; name the folder that holds them, or import single \
              files with `strata import FILE`",
-            args.folder.display()
+            folder.display()
         )));
     }
-    let source = StoreUrl::Vault(VaultFolder::new(args.folder));
-    copy(&source, &context.config.store, &args.json, context, output).await
+    let vault = VaultFolder::new(folder);
+    let target = &context.config.store;
+    expect_two(&StoreUrl::Vault(vault.clone()), target)?;
+    let source = Arc::new(open_folder(&vault).await?);
+    let problems = source.problems().await?;
+    let keys = if keys { Keys::Copy } else { Keys::LeaveOut };
+    let copied = Copied { problems, ..copy(source, target, keys, context).await? };
+    copied.tell(target, &json, output)
 }
 
-async fn copy(
-    from: &StoreUrl,
-    to: &StoreUrl,
-    json: &JsonArgs,
-    context: &Context,
-    output: &mut Output,
-) -> Outcome {
+fn expect_two(from: &StoreUrl, to: &StoreUrl) -> Outcome {
     if from.path().is_some() && from.path() == to.path() {
         return Err(Failure::usage("both stores are the same; name two"));
     }
-    let source: Arc<dyn Store> = match from {
-        StoreUrl::Vault(vault) => opened(vault).await?,
-        other => strata::open_store(other).await?,
-    };
-    let target = strata::open_store(to).await?;
+    Ok(())
+}
+
+/// What came of a copy.
+#[derive(Debug, serde::Serialize)]
+struct Copied {
+    #[serde(flatten)]
+    moved: Transferred,
+    /// The files of the source that could not be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+}
+
+impl Copied {
+    fn tell(&self, to: &StoreUrl, json: &JsonArgs, output: &mut Output) -> Outcome {
+        if json.json {
+            output.json(self)?;
+            return Ok(());
+        }
+        let Transferred { users, sessions, turns, memories, summaries, .. } = self.moved;
+        output.line(format_args!(
+            "{users} users, {sessions} sessions, {turns} turns, {memories} memories and {summaries} summaries are in `{to}`; \
+             counts and digests agree"
+        ))?;
+        for problem in &self.problems {
+            note(format_args!("skipped: {problem}"));
+        }
+        Ok(())
+    }
+}
+
+async fn copy(source: Arc<dyn Store>, to: &StoreUrl, keys: Keys, context: &Context) -> Outcome<Copied> {
+    let target = progress::open_store(to).await?;
     let embedder = strata::embedder(&context.config).ok().flatten();
     let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
     let bar = progress::copy_bar();
     let tell = |done: &Transferred, all: u64| progress::show_copied(&bar, done, all);
-    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
+    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, keys, tell).await;
     bar.finish_and_clear();
     let closed = (source.close().await, target.close().await);
     let moved = moved?;
     closed.0.and(closed.1)?;
-    if json.json {
-        output.json(&moved)?;
-        return Ok(());
-    }
-    let Transferred { users, sessions, turns, memories, summaries, .. } = moved;
-    output.line(format_args!(
-        "{users} users, {sessions} sessions, {turns} turns, {memories} memories and {summaries} summaries are in `{to}`; \
-         counts and digests agree"
-    ))?;
-    Ok(())
-}
-
-/// A bar that shows how many files have been read; it is hidden if stderr is not a terminal.
-fn progress_bar() -> (ProgressBar, Progress) {
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} files {per_sec} {eta}") {
-        bar.set_style(style);
-    }
-    let shown = bar.clone();
-    let progress: Progress = Arc::new(move |done, all| {
-        shown.set_length(all as u64);
-        shown.set_position(done as u64);
-    });
-    (bar, progress)
+    Ok(Copied { moved, problems: Vec::new() })
 }

@@ -3,6 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use strata_core::memory::MemoryNotes;
+use strata_core::state::State;
+use strata_core::store::{Change, ChangeSet};
+use strata_core::summary::{Strategy, Summary, SummaryStatus};
+use strata_core::turn::{Metadata, NewTurn, Role, TurnNotes};
+use strata_core::{Memory, MemoryId, MemoryKind, SessionId, Store, SummaryId, TurnId, UserId};
+use strata_store::{SqliteOptions, SqliteStore};
+use uuid::Uuid;
+
 use crate::harness::Machine;
 
 /// All files below a folder whose path holds `part`.
@@ -146,4 +156,183 @@ fn a_folder_of_other_files_is_read_as_no_vault_and_stays_as_it_is() {
     }
     machine.run(&[&["add", "Beans need sun"][..], &store].concat()).ok();
     assert!(machine.run(&[&["search", "what do beans need"][..], &store].concat()).ok().contains("sun"));
+}
+
+#[test]
+fn a_vault_of_somebody_else_is_imported_without_its_keys_and_with_a_report() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'theirs'\nlearn.enabled = false\n");
+    machine.run(&["add", "Rosa keeps bees on the roof"]).ok();
+    machine.run(&["keys", "create", "--user", "default"]).ok();
+    machine.write("theirs/entries/global/facts/broken.md", "---\nkind: mood\n---\nx\n");
+    let import = |store: &str, more: &[&str]| {
+        let ran = machine.run(&[&["import", "vault", "theirs", "--store", store][..], more].concat());
+        let problem = "skipped: `entries/global/facts/broken.md`, line 2: `kind` is not a kind";
+        assert!(ran.stderr.contains(problem), "{}", ran.stderr);
+        ran.ok();
+        machine.run(&["keys", "list", "--json", "--store", store]).ok()
+    };
+    assert!(!import("sqlite:mine.db", &[]).contains("\"id\""));
+    assert!(import("sqlite:ours.db", &["--keys"]).contains("\"id\""));
+}
+
+#[test]
+fn a_server_finds_what_a_person_saves() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nstart_watcher = true\nlearn.enabled = false\n");
+    machine.run(&["add", "Rosa keeps bees on the roof"]).ok();
+    let server = machine.serve(&[]);
+    let find = |expected: &str| {
+        let begun = std::time::Instant::now();
+        loop {
+            let (_, found) =
+                server.http("POST", "/search", r#"{"query": "what does Rosa keep on the roof"}"#);
+            if found.contains(expected) {
+                return;
+            }
+            assert!(begun.elapsed().as_secs() < 30, "{expected} in {found}");
+        }
+    };
+    find("bees");
+    machine.write("notes/entries/global/facts/new.md", "On the roof Rosa keeps pigeons too\n");
+    find("pigeons");
+    let facts = files(&machine.home().join("notes/entries"), "/facts/");
+    let bees = facts.into_iter().find(|path| fs::read_to_string(path).unwrap().contains("bees")).unwrap();
+    fs::write(&bees, fs::read_to_string(&bees).unwrap().replace("bees", "swans")).unwrap();
+    find("swans");
+    server.stop("TERM");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn any_command_that_builds_the_index_shows_how_far_it_is() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");
+    fs::create_dir_all(machine.home().join("notes/entries/global/facts")).unwrap();
+    for number in 0..600 {
+        let text = format!("---\nid: n{number}\nrole: memory\ncreated_at: 2026-05-01\n---\nFact {number}\n");
+        machine.write(&format!("notes/entries/global/facts/{number}.md"), &text);
+    }
+    // A terminal, because a bar is shown on nothing else.
+    let strata = machine.command(&[]);
+    let search = format!("{} search fact", strata.get_program().to_string_lossy());
+    let mut shell = std::process::Command::new("script");
+    shell.args(["-qec", &search, "/dev/null"]).current_dir(machine.home()).env("TERM", "xterm");
+    for (name, value) in strata.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let shown = shell.stdin(std::process::Stdio::null()).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("/600 files"), "{shown}");
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).unwrap()
+}
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x0190_1111_0000_7000_8000_0000_0000_0000 + number)
+}
+
+fn summary(session: &SessionId, number: u128, level: u8) -> Change {
+    Change::PutSummary(Box::new(Summary {
+        id: SummaryId(id(200 + number)),
+        session: session.clone(),
+        strategy: if level > 0 { Strategy::Tree } else { Strategy::Window },
+        level,
+        start_seq: 0,
+        end_seq: 1,
+        base_id: None,
+        status: SummaryStatus::Completed,
+        text: format!("Summary {number}"),
+        structured: Some(serde_json::json!({"facts": ["a: b"]})),
+        input_tokens: 10,
+        output_tokens: 4,
+        generation_ms: None,
+        created_at: at(20),
+        updated_at: at(21),
+    }))
+}
+
+/// Fills a store with turns, versions of a memory, summaries and a state.
+async fn fill(store: &dyn Store) {
+    let session = SessionId::new("garden / α").unwrap();
+    let turn = |number: u128| NewTurn {
+        id: TurnId(id(number)),
+        role: if number.is_multiple_of(2) { Role::User } else { Role::Assistant },
+        name: None,
+        content: format!("Turn {number}\r\n---\nid: x\n"),
+        created_at: at(number as i64),
+        token_count: 3,
+        metadata: Metadata::new(),
+        notes: TurnNotes::default(),
+        hidden: None,
+    };
+    let memory = Memory {
+        id: MemoryId(id(100)),
+        session: None,
+        agent: None,
+        kind: MemoryKind::Preference,
+        content: "Likes roses".to_owned(),
+        confidence: 0.85,
+        valid_from: at(5),
+        valid_to: None,
+        recorded_at: at(6),
+        replaced_by: None,
+        source_turns: vec![TurnId(id(1))],
+        source_summary: None,
+        metadata: Metadata::from_text(r#"{"z":1.0}"#).unwrap(),
+        notes: MemoryNotes::default(),
+        hidden: None,
+    };
+    let mut state = State::default();
+    state.system_state.insert("n".to_owned(), serde_json::json!(0.1));
+    let turns = (0..4).map(turn).collect();
+    let mut changes = vec![
+        Change::AppendTurns { session: session.clone(), turns },
+        Change::PutState { session: session.clone(), state: Box::new(state) },
+        Change::AddMemory(Box::new(memory)),
+    ];
+    let levels = [(1, 1), (2, 1), (3, 2), (4, 3), (5, 0)];
+    changes.extend(levels.map(|(number, level)| summary(&session, number, level)));
+    let me = UserId::default();
+    store.apply(&me, ChangeSet::new(at(30), changes)).await.unwrap();
+    for (number, content) in [(1, "Likes tulips"), (2, "Likes neither")] {
+        let revise = Change::ReviseMemory {
+            id: MemoryId(id(100)),
+            archive_as: MemoryId(id(100 + number)),
+            content: content.to_owned(),
+            metadata: None,
+        };
+        store.apply(&me, ChangeSet::one(at(30 + number as i64), revise)).await.unwrap();
+    }
+}
+
+#[test]
+fn versions_summaries_and_state_come_back_from_a_vault_without_its_index() {
+    let machine = Machine::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(machine.home().join("first.db"), SqliteOptions::default()).unwrap();
+        fill(&store).await;
+        store.close().await.unwrap();
+    });
+    machine.run(&["export", "--vault", "vault", "--store", "sqlite:first.db"]).ok();
+    fs::remove_dir_all(machine.home().join("vault/.strata")).unwrap();
+    machine.run(&["import", "vault", "vault", "--store", "sqlite:last.db"]).ok();
+    // The first line has the time of the export, and the last one a digest of all lines.
+    let lines = |store: &str| -> Vec<String> {
+        let all = machine.run(&["export", "-", "--store", store]).ok();
+        let lines: Vec<&str> = all.lines().collect();
+        lines[1..lines.len() - 1].iter().map(|line| (*line).to_owned()).collect()
+    };
+    let (first, last) = (lines("sqlite:first.db"), lines("sqlite:last.db"));
+    assert_eq!(first, last);
+    let first = first.join("\n");
+    for part in ["replaced_by", "Likes roses", "Likes neither", "Summary 5", "0.1", "Turn 3"] {
+        assert!(first.contains(part), "{part}");
+    }
 }
