@@ -17,13 +17,14 @@ pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 const OLDEST_READER: i32 = 1;
 
 /// The steps from each version to the next, beginning with an empty schema. A released step never changes.
-const MIGRATIONS: [&str; 2] = [include_str!("version_1.sql"), include_str!("version_2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("version_1.sql"), include_str!("version_2.sql"), include_str!("version_3.sql")];
 
 /// The views with the names of the designs. They are made anew by each program with a newer format.
 const VIEWS: &str = include_str!("views.sql");
 
 /// The tables of each version that are hash-partitioned by the user.
-const PARTITIONED: [&[&str]; 2] = [
+const PARTITIONED: [&[&str]; 3] = [
     &[
         "sessions",
         "turns",
@@ -35,6 +36,7 @@ const PARTITIONED: [&[&str]; 2] = [
         "requests",
         "idempotency",
     ],
+    &[],
     &[],
 ];
 
