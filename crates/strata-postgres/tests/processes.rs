@@ -38,6 +38,18 @@ async fn a_database_of_another_program_or_a_later_strata_is_refused() {
     let count: i64 = other.client().await.query_one(tables, &[]).await.unwrap().get(0);
     assert_eq!(count, 0, "a refused database stays as it is");
 
+    // A view with the name of one of ours, which must not be replaced.
+    let views = empty_database().await;
+    let client = views.client().await;
+    for name in ["memory", "chat_turns", "memories_structured"] {
+        client.batch_execute(&format!("CREATE VIEW {name} AS SELECT 7 AS answer")).await.unwrap();
+        let error = PostgresStore::open(views.options()).await.err().unwrap();
+        assert!(error.message().contains(&format!("`{name}`")), "{error}");
+        let answer = client.query_one(&format!("SELECT answer FROM {name}"), &[]).await.unwrap();
+        assert_eq!(answer.get::<_, i32>(0), 7);
+        client.batch_execute(&format!("DROP VIEW {name}")).await.unwrap();
+    }
+
     let later = database().await;
     let client = later.client().await;
     // A later version that this one may still use, as during an upgrade, and one that it may not.
@@ -188,4 +200,69 @@ async fn a_caller_that_no_longer_waits_leaves_no_open_transaction() {
     let texts: Vec<String> =
         all_turns(&*store, &ann(), "s").await.into_iter().map(|turn| turn.content).collect();
     assert_eq!((texts[0].as_str(), texts[texts.len() - 1].as_str()), ("one", "two"));
+}
+
+/// Waits until somebody in the database has waited for a lock for some time. A transaction would see one state of the activity,
+/// so it needs a client of its own.
+async fn wait_for_a_lock(watcher: &tokio_postgres::Client, time: Duration) {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+             AND clock_timestamp() - query_start > interval '{} milliseconds'",
+        time.as_millis()
+    );
+    loop {
+        if watcher.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thorough_check_may_take_longer_than_a_statement() {
+    let database = database().await;
+    let limit = Duration::from_millis(200);
+    let options = PostgresOptions { statement_timeout: limit, ..database.options() };
+    let store = Arc::new(PostgresStore::open(options).await.unwrap());
+    append(&*store, &ann(), "s", &["one"]).await;
+    let client = database.client().await;
+    client.batch_execute("BEGIN; LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let checking = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.check(CheckDepth::Thorough).await }
+    });
+    wait_for_a_lock(&database.client().await, 3 * limit).await;
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(checking.await.unwrap().unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_nobody_waits_for_is_cancelled() {
+    let database = database().await;
+    let store = Arc::new(
+        PostgresStore::open(PostgresOptions { connections: 1, ..database.options() }).await.unwrap(),
+    );
+    append(&*store, &ann(), "s", &["one"]).await;
+    let (client, watcher) = (database.client().await, database.client().await);
+    client.batch_execute("BEGIN; LOCK TABLE sessions, turns IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    for is_snapshot in [false, true] {
+        let reading = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move {
+                match is_snapshot {
+                    true => drop(store.feed(&ann(), 0, 9).await),
+                    false => drop(store.session(&ann(), &session("s")).await),
+                }
+            }
+        });
+        wait_for_a_lock(&watcher, Duration::ZERO).await;
+        reading.abort();
+        // The only connection of the pool is free, although the tables are still locked.
+        assert!(store.head(&ann()).await.unwrap().revision > 0);
+        let waiting = "SELECT 1 FROM pg_stat_activity
+                       WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while !watcher.query(waiting, &[]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
