@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Timeouts,
 };
 use strata_core::{Error, Result};
 use tokio::time::Instant;
@@ -87,6 +87,7 @@ impl Connections {
                     }
                     Error::from(fault)
                 }
+                Err(PoolError::Timeout(TimeoutType::Create)) => return Err(Fault::Unanswered.into()),
                 Err(error) => {
                     let message = "no connection to PostgreSQL became free in time; try again, or allow more \
                                    connections with `postgres.connections`";

@@ -111,6 +111,39 @@ async fn work(store: &PostgresStore) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_next_users_job_is_found_without_reading_the_jobs_of_another() {
+    let database = database().await;
+    let store = database.open().await;
+    let client = database.client().await;
+    apply(&store, &ann(), Change::EnqueueJob(Box::new(job(Some("s"), 0)))).await;
+    let many = "INSERT INTO jobs (user_id, id, run_at, created_at, updated_at, attempts, status, session, kind, payload)
+                SELECT user_id, gen_random_uuid(), run_at, created_at, updated_at, attempts, status, 's' || n, kind, payload
+                FROM jobs, generate_series(1, 20000) n";
+    client.batch_execute(many).await.unwrap();
+    client.batch_execute("ANALYZE jobs").await.unwrap();
+    let other = strata_core::job::Job { user: bob(), ..job(None, 5) };
+    apply(&store, &bob(), Change::EnqueueJob(Box::new(other))).await;
+    for user in [bob(), ann(), bob()] {
+        let served = strata_core::store::LeaseRequest { after: Some(user.clone()), ..lease(9, 99) };
+        let next = store.lease_job(&served).await.unwrap().unwrap().user;
+        assert_eq!(next, if user == bob() { ann() } else { bob() });
+    }
+    // The server counts what a connection has read when it ends.
+    store.close().await.unwrap();
+    let read = "SELECT coalesce(sum(idx_scan), 0)::bigint, coalesce(sum(seq_tup_read), 0)::bigint
+                    + (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'jobs')
+                FROM pg_stat_user_tables WHERE relname = 'jobs'";
+    loop {
+        let row = client.query_one(read, &[]).await.unwrap();
+        if row.get::<_, i64>(0) > 5 {
+            assert!(row.get::<_, i64>(1) < 1_000, "{} rows were read", row.get::<_, i64>(1));
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_hears_of_a_job_that_another_one_enqueued() {
     let database = database().await;
     let (one, two) = (database.open().await, Arc::new(database.open().await));
