@@ -146,6 +146,9 @@ pub trait Store: Send + Sync + 'static {
     /// Takes the job that has waited longest and is due, of any user or of the one that the request names, whose session no live lease holds; or one whose
     /// lease has ended. Its attempts rise by one. `None` when nothing is due.
     ///
+    /// If the request says which user was served last, the users take turns: the next one with such a job is served, in an order
+    /// that is the store's own, and the last one again only after all others. Of its jobs, the one is taken that has waited longest.
+    ///
     /// A clock may have been ahead: a job whose times lie more than [`CLOCK_SLACK`] after the present is due, and a lease
     /// that ends more than a day after it has ended.
     async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>>;
@@ -269,6 +272,8 @@ pub struct LeaseRequest {
     pub until: Timestamp,
     /// Only jobs of this user.
     pub user: Option<UserId>,
+    /// The user that was served last. With it users take turns, so that the many jobs of one do not hold up the others.
+    pub after: Option<UserId>,
 }
 
 /// A time that lies further after the present than this was written under a clock that was ahead.

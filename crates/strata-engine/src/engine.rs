@@ -413,6 +413,7 @@ impl Wiring {
             summaries: summaries.clone(),
             memories: contexts.memories.clone(),
             contexts: Arc::new(contexts.clone()),
+            served: Arc::default(),
         }
     }
 }

@@ -21,7 +21,7 @@ mod reconcile;
 mod relate;
 mod state;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use strata_core::error::{Error, Result};
 use strata_core::id::{LeaseId, UserId};
@@ -63,10 +63,12 @@ pub struct Learning {
     pub(crate) summaries: Summaries,
     pub(crate) memories: Memories,
     pub(crate) contexts: Arc<Contexts>,
+    /// The user that was served last: users take turns.
+    pub(crate) served: Arc<Mutex<Option<UserId>>>,
 }
 
 impl Learning {
-    /// Works on the job that has waited longest, of any user; `None` if no job is due. A failed job is put back or
+    /// Works on the job that has waited longest, of the next user with one; `None` if no job is due. A failed job is put back or
     /// given up, and is not an error here. Only a failure of the store is an error.
     pub async fn learn_next(&self, worker: &str) -> Result<Option<Learned>> {
         self.learn_next_of(None, worker).await
@@ -81,8 +83,10 @@ impl Learning {
             now,
             until: after(now, u64::from(self.settings.lease_secs)),
             user: user.cloned(),
+            after: self.served().clone(),
         };
         let Some(job) = self.store.lease_job(&request).await? else { return Ok(None) };
+        *self.served() = Some(job.user.clone());
         let most = self.settings.max_attempts.max(1);
         let worked = if job.attempts > most {
             // Earlier workers never finished this job. It may be the job that crashes them.
@@ -97,6 +101,11 @@ impl Learning {
         let Work { spent, events, .. } = work;
         let Job { id, user, session, kind, .. } = job;
         Ok(Some(Learned { job: id, user, session, kind, ended, spent, events }))
+    }
+
+    /// The user that was served last, by any worker of this process.
+    fn served(&self) -> MutexGuard<'_, Option<UserId>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Works until no job is due. Returns the jobs that were worked on.

@@ -5,7 +5,7 @@
 //! not moved, because Strata makes them anew, and neither are answers under idempotency keys, which serve for days only. The
 //! source must not change meanwhile.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use strata_core::hash::{FNV_START, fnv_append};
@@ -14,6 +14,7 @@ use strata_core::store::{
     SESSION_PURPOSES, SummaryQuery, TurnQuery, session_space,
 };
 use strata_core::turn::NewTurn;
+use strata_core::vector::ItemVector;
 use strata_core::{Error, Result, Session, Store, Turn, UserId};
 
 /// The turns, and the other items, of one change set.
@@ -79,7 +80,7 @@ pub async fn transfer(
         for model in models {
             copy.vectors(model).await?;
         }
-        verify(from, to, user).await?;
+        verify(from, to, user, models).await?;
         done.users += 1;
         tell(&done);
     }
@@ -248,14 +249,17 @@ impl Copy<'_> {
     /// Copies the vectors of a model. If no item waited to be embedded in the source, none waits in the target.
     async fn vectors(&mut self, model: &str) -> Result<()> {
         let vectors = self.from.vectors_since(self.user, model, 0).await?;
-        let known = self.to.vectors_since(self.user, model, 0).await?.len();
+        let known = self.to.vectors_since(self.user, model, 0).await?;
+        let known: HashMap<_, _> = known.iter().map(|known| (known.vector.item, &known.vector)).collect();
         self.done.vectors += vectors.len() as u64;
-        if known == vectors.len() {
+        let mut missing: Vec<&ItemVector> = vectors.iter().map(|stored| &stored.vector).collect();
+        missing.retain(|vector| known.get(&vector.item) != Some(vector));
+        if missing.is_empty() {
             return Ok(());
         }
         let at = self.newest().await?;
-        for batch in vectors.chunks(ITEMS_A_BATCH) {
-            let batch = batch.iter().map(|stored| stored.vector.clone()).collect();
+        for batch in missing.chunks(ITEMS_A_BATCH) {
+            let batch = batch.iter().map(|vector| (*vector).clone()).collect();
             self.to.apply(self.user, ChangeSet::one(at, Change::PutVectors(batch))).await?;
             (self.tell)(self.done);
         }
@@ -292,9 +296,16 @@ async fn keys(from: &dyn Store, to: &dyn Store) -> Result<u64> {
         let (user, at) = (key.user.clone(), key.created_at);
         to.apply(&user, ChangeSet::one(at, Change::AddKey(Box::new(key)))).await?;
     }
-    let stored = to.keys(&query).await?.len() as u64;
-    if stored < count {
-        return Err(Error::internal(format!("{count} keys were copied and {stored} are there")));
+    let stored: HashMap<_, _> =
+        to.keys(&query).await?.into_iter().map(|key| ((key.user.clone(), key.id), key)).collect();
+    for key in from.keys(&query).await? {
+        if stored.get(&(key.user.clone(), key.id)) != Some(&key) {
+            return Err(Error::conflict(format!(
+                "key `{}` differs between the source and the target; choose an empty target, and stop everything that \
+                 writes to either",
+                key.id
+            )));
+        }
     }
     Ok(count)
 }
@@ -308,11 +319,12 @@ struct Contents {
     summaries: (u64, u64),
     jobs: (u64, u64),
     requests: (u64, u64),
+    vectors: (u64, u64),
 }
 
 /// Fails if a user's data is not the same in both stores.
-async fn verify(from: &dyn Store, to: &dyn Store, user: &UserId) -> Result<()> {
-    let (one, two) = (contents(from, user).await?, contents(to, user).await?);
+async fn verify(from: &dyn Store, to: &dyn Store, user: &UserId, models: &[String]) -> Result<()> {
+    let (one, two) = (contents(from, user, models).await?, contents(to, user, models).await?);
     let pairs = [
         ("sessions", one.sessions, two.sessions),
         ("turns", one.turns, two.turns),
@@ -320,6 +332,7 @@ async fn verify(from: &dyn Store, to: &dyn Store, user: &UserId) -> Result<()> {
         ("summaries", one.summaries, two.summaries),
         ("jobs", one.jobs, two.jobs),
         ("request rows", one.requests, two.requests),
+        ("vectors", one.vectors, two.vectors),
     ];
     for (what, (count, digest), (copied, copy_digest)) in pairs {
         if count != copied {
@@ -338,8 +351,13 @@ async fn verify(from: &dyn Store, to: &dyn Store, user: &UserId) -> Result<()> {
     Ok(())
 }
 
-async fn contents(store: &dyn Store, user: &UserId) -> Result<Contents> {
+async fn contents(store: &dyn Store, user: &UserId, models: &[String]) -> Result<Contents> {
     let mut contents = Contents::default();
+    for model in models {
+        for stored in store.vectors_since(user, model, 0).await? {
+            add(&mut contents.vectors, hash(&stored.vector)?);
+        }
+    }
     let mut sessions = store.sessions(user, Page::first(u32::MAX)).await?;
     sessions.sort_by(|a, b| a.id.cmp(&b.id));
     let mut turns = Vec::new();

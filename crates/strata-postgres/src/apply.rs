@@ -23,10 +23,11 @@ pub(crate) use batch::Batches;
 use commit::{Commit, Evidence};
 pub(crate) use jobs::lease_job;
 
-use crate::connection::{Connections, Transaction};
+use crate::connection::Connections;
 use crate::error::{Fault, Outcome};
+use crate::lent::Transaction;
 use crate::row::{count, json, micros};
-use crate::sql::{args, execute, first, one};
+use crate::sql::{args, batch, execute, first, one};
 use crate::terms::Terms;
 
 /// Applies a change set by itself. If the connection is lost before the commit, the whole is done again on another one; if it is
@@ -41,23 +42,26 @@ async fn single(
     loop {
         let mut transaction = Transaction::new(connections.get().await?);
         let begin = connections.begin();
-        let fault = match write(&mut transaction, &begin, user, changes, texts).await {
+        let written = connections.answered(write(&mut transaction, &begin, user, changes, texts)).await;
+        let fault = match written {
             Ok(Written::Replayed(applied)) => return Ok(Done { applied, wakes: false }),
-            Ok(Written::Ready { done, commit }) => match transaction.end("COMMIT").await {
-                Ok(()) => return Ok(done),
-                Err(fault) if fault.is_lost_connection() => {
-                    if commit.is_done(connections).await? {
-                        return Ok(done);
+            Ok(Written::Ready { done, commit }) => {
+                match connections.answered(transaction.end("COMMIT")).await {
+                    Ok(()) => return Ok(done),
+                    Err(fault) if fault.is_lost_connection() => {
+                        if commit.is_done(connections).await? {
+                            return Ok(done);
+                        }
+                        fault
                     }
-                    fault
+                    Err(fault) => fault,
                 }
-                Err(fault) => fault,
-            },
+            }
             Err(fault) => fault,
         };
         if !(fault.is_lost_connection() || fault.is_transient()) {
             if transaction.client().is_ok_and(|client| !client.is_closed()) {
-                let _ = transaction.end("ROLLBACK").await;
+                let _ = connections.answered(transaction.end("ROLLBACK")).await;
             }
             return Err(fault.into());
         }
@@ -178,7 +182,7 @@ impl<'a> Writing<'a> {
             commit::COLUMNS
         );
         let args = args![user.as_str(), raise, texts.items, texts.length];
-        let (begun, row) = tokio::join!(client.batch_execute(begin), one(client, &sql, args));
+        let (begun, row) = tokio::join!(batch(client, begin), one(client, &sql, args));
         begun?;
         let row = row?;
         let writing = Self {

@@ -5,19 +5,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Timeouts,
 };
 use strata_core::{Error, Result};
 use tokio::time::Instant;
-use tokio_postgres::{Client, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::connect::{Connector, Encryption, Servers};
 use crate::error::{Fault, Outcome, closed};
-use crate::options::{Address, PostgresOptions};
+use crate::lent::{Lent, Transaction};
+use crate::options::{Address, PostgresOptions, Purpose};
+use crate::sql;
 
 /// The first pause before another attempt to connect; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long after the time limit of a statement the server may answer: a working one ends the statement at once.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long a quick check waits for the server.
 const ANSWER_NOW: Duration = Duration::from_secs(2);
@@ -28,25 +32,24 @@ pub(crate) type Connection = Arc<Object>;
 /// The connections to one server.
 pub(crate) struct Connections {
     pool: Pool,
+    encryption: Arc<Encryption>,
     patience: Duration,
     statement_timeout: Duration,
     closing: AtomicBool,
 }
 
 impl Connections {
-    pub(crate) fn new(address: &Address, options: &PostgresOptions) -> Result<Self> {
+    pub(crate) fn new(address: &Address, purpose: Purpose, options: &PostgresOptions) -> Result<Self> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = if address.wants_tls() {
-            let tls = MakeRustlsConnect::new(tls(options)?);
-            Manager::from_config(address.config().clone(), tls, config)
-        } else {
-            if !address.is_local() {
-                tracing::warn!(
-                    "the connection to PostgreSQL is not encrypted; add `?sslmode=require` to its address"
-                );
-            }
-            Manager::from_config(address.config().clone(), NoTls, config)
-        };
+        let encryption = Encryption::of(address, options)?;
+        if matches!(encryption, Encryption::Off) && !address.is_local() {
+            tracing::warn!(
+                "the connection to PostgreSQL is not encrypted; add `?sslmode=require` to its address"
+            );
+        }
+        let servers = Servers::new(address, purpose, options.patience);
+        let connector = Connector { servers, encryption: encryption.clone() };
+        let manager = Manager::from_connect(address.config().clone(), connector, config);
         let timeouts = Timeouts {
             wait: Some(options.patience),
             create: Some(options.patience),
@@ -60,6 +63,7 @@ impl Connections {
             .map_err(|error| Error::internal("the pool of connections cannot be made").with_source(error))?;
         Ok(Self {
             pool,
+            encryption: Arc::new(encryption),
             patience: options.patience,
             statement_timeout: options.statement_timeout,
             closing: AtomicBool::new(false),
@@ -83,6 +87,7 @@ impl Connections {
                     }
                     Error::from(fault)
                 }
+                Err(PoolError::Timeout(TimeoutType::Create)) => return Err(Fault::Unanswered.into()),
                 Err(error) => {
                     let message = "no connection to PostgreSQL became free in time; try again, or allow more \
                                    connections with `postgres.connections`";
@@ -102,21 +107,38 @@ impl Connections {
     {
         let mut retry = Retry::new(self.patience);
         loop {
-            let connection = Arc::new(self.get().await?);
-            let reading = read(Arc::clone(&connection));
-            let fault = match tokio::time::timeout(self.statement_timeout, reading).await {
-                Ok(Ok(value)) => return Ok(value),
-                Ok(Err(fault)) => fault,
-                Err(_) => {
-                    abandon(connection).await;
-                    let message = "PostgreSQL took longer than the time limit of a statement; try again";
-                    return Err(Error::unavailable(message).retryable());
+            let lent = self.lend(self.get().await?);
+            let reading = read(lent.connection()?);
+            let fault = match self.in_time(&lent, reading).await {
+                Ok(value) => {
+                    lent.give_back();
+                    return Ok(value);
                 }
+                Err(fault) => fault,
             };
+            drop(lent);
             if !fault.is_lost_connection() || !retry.pause().await {
                 return Err(fault.into());
             }
-            discard(connection);
+        }
+    }
+
+    /// Runs a read up to the time limit of a statement. A statement that takes longer is cancelled; a server that does not
+    /// even answer then is away.
+    async fn in_time<T>(&self, lent: &Lent, reading: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+        let mut reading = std::pin::pin!(reading);
+        if let Ok(read) = tokio::time::timeout(self.statement_timeout, &mut reading).await {
+            return read;
+        }
+        self.encryption.cancel(lent.connection()?.cancel_token()).await;
+        match tokio::time::timeout(ANSWER_WITHIN, reading).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(fault)) if fault.is_lost_connection() => Err(fault),
+            Ok(Err(_)) => Err(Fault::TooSlow),
+            Err(_) => {
+                self.mistrust();
+                Err(Fault::Unanswered)
+            }
         }
     }
 
@@ -125,8 +147,10 @@ impl Connections {
     where
         F: Future<Output = Outcome<T>> + Send,
     {
-        let connection = Arc::new(self.get().await?);
-        Ok(run(connection).await?)
+        let lent = self.lend(self.get().await?);
+        let value = run(lent.connection()?).await?;
+        lent.give_back();
+        Ok(value)
     }
 
     /// Runs a read without waiting for a server that is away, for a caller that wants to know whether it is.
@@ -141,11 +165,15 @@ impl Connections {
         }
         let reading = async {
             loop {
-                let connection = Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
-                match read(Arc::clone(&connection)).await {
+                let lent = self.lend(self.pool.get().await.map_err(|error| away().with_source(error))?);
+                match read(lent.connection()?).await {
                     // The pool may have given a connection that the server has closed in the meantime.
-                    Err(fault) if fault.is_lost_connection() => discard(connection),
-                    other => return Ok(other?),
+                    Err(fault) if fault.is_lost_connection() => {}
+                    Err(fault) => return Err(fault.into()),
+                    Ok(value) => {
+                        lent.give_back();
+                        return Ok(value);
+                    }
                 }
             }
         };
@@ -159,8 +187,8 @@ impl Connections {
     {
         let mut retry = Retry::new(self.patience);
         loop {
-            let mut transaction = Transaction::new(self.get().await?);
-            let fault = match self.in_snapshot(&mut transaction, &read).await {
+            let mut transaction = Transaction::of(self.lend(self.get().await?));
+            let fault = match self.answered(self.in_snapshot(&mut transaction, &read)).await {
                 Ok(value) => return Ok(value),
                 Err(fault) => fault,
             };
@@ -178,19 +206,46 @@ impl Connections {
     where
         F: Future<Output = Outcome<T>> + Send,
     {
-        let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {}",
-            self.statement_timeout.as_millis()
-        );
-        transaction.client()?.batch_execute(&begin).await?;
+        let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", self.limits());
+        sql::batch(transaction.client()?, &begin).await?;
         let value = read(transaction.connection()?).await?;
         transaction.end("COMMIT").await?;
         Ok(value)
     }
 
-    /// The statement that begins a transaction which writes.
+    /// The statements that begin a transaction which writes.
     pub(crate) fn begin(&self) -> String {
-        format!("BEGIN; SET LOCAL statement_timeout = {}", self.statement_timeout.as_millis())
+        format!("BEGIN; {}", self.limits())
+    }
+
+    /// The time limits of a transaction. The second one frees what a process holds that has vanished.
+    fn limits(&self) -> String {
+        format!(
+            "SET LOCAL statement_timeout = {}; SET LOCAL idle_in_transaction_session_timeout = {}",
+            self.statement_timeout.as_millis(),
+            (self.statement_timeout + ANSWER_WITHIN).as_millis()
+        )
+    }
+
+    /// Runs the statements of a transaction. The server ends a statement that takes too long. If it has not answered some
+    /// seconds later, it is away or hangs, and the connection counts as lost: a machine that vanishes closes no connection.
+    pub(crate) async fn answered<T>(&self, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+        let done = sql::answered_within(self.statement_timeout + ANSWER_WITHIN, work).await;
+        if matches!(done, Err(Fault::Unanswered)) {
+            self.mistrust();
+        }
+        done
+    }
+
+    /// Closes the connections that nobody uses: they lead to a server that has not answered.
+    fn mistrust(&self) {
+        tracing::warn!("PostgreSQL does not answer; connecting anew");
+        self.pool.retain(|_, _| false);
+    }
+
+    /// A connection that is closed, and its statement cancelled, if the caller goes away.
+    fn lend(&self, connection: Object) -> Lent {
+        Lent::cancelled(connection, &self.encryption)
     }
 
     /// Attempts at a call that may take up to the patience in all.
@@ -235,85 +290,4 @@ impl Retry {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         true
     }
-}
-
-/// A connection inside a transaction. If it is dropped before the end, by a caller that no longer waits for example, the
-/// connection is closed and not used again, so nobody inherits an open transaction.
-pub(crate) struct Transaction {
-    connection: Option<Connection>,
-}
-
-impl Transaction {
-    pub(crate) fn new(connection: Object) -> Self {
-        Self { connection: Some(Arc::new(connection)) }
-    }
-
-    pub(crate) fn connection(&self) -> Outcome<Connection> {
-        Ok(Arc::clone(self.connection.as_ref().ok_or_else(closed)?))
-    }
-
-    pub(crate) fn client(&self) -> Outcome<&Client> {
-        let connection = self.connection.as_ref().ok_or_else(closed)?;
-        Ok(connection)
-    }
-
-    /// Ends the transaction with `COMMIT` or `ROLLBACK` and gives the connection back.
-    pub(crate) async fn end(&mut self, statement: &str) -> Outcome<()> {
-        self.client()?.batch_execute(statement).await?;
-        self.connection.take();
-        Ok(())
-    }
-}
-
-impl Drop for Transaction {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            discard(connection);
-        }
-    }
-}
-
-/// Takes a connection out of the pool and closes it.
-fn discard(connection: Connection) {
-    match Arc::try_unwrap(connection) {
-        Ok(connection) => drop(Object::take(connection)),
-        // Whoever still holds it must not give it back to the pool in the middle of a transaction.
-        Err(connection) => std::mem::forget(connection),
-    }
-}
-
-/// Stops what a connection does and closes it.
-async fn abandon(connection: Connection) {
-    let cancel = connection.cancel_token();
-    discard(connection);
-    // Without TLS: a server that insists on it ignores the request, and ends the statement when it notices the closed socket.
-    let _ = tokio::time::timeout(Duration::from_secs(1), cancel.cancel_query(NoTls)).await;
-}
-
-/// The TLS settings: the public certificate authorities, or those of a file.
-pub(crate) fn tls(options: &PostgresOptions) -> Result<rustls::ClientConfig> {
-    let mut roots = rustls::RootCertStore::empty();
-    match &options.root_certificates {
-        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        Some(path) => {
-            use rustls::pki_types::CertificateDer;
-            use rustls::pki_types::pem::PemObject;
-            let unreadable = |error| {
-                Error::invalid(format!("the certificates in `{}` cannot be read", path.display()))
-                    .with_source(error)
-            };
-            for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-                let certificate = certificate.map_err(unreadable)?;
-                roots.add(certificate).map_err(|error| {
-                    Error::invalid(format!("a certificate in `{}` is invalid", path.display()))
-                        .with_source(error)
-                })?;
-            }
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::internal("TLS cannot be set up").with_source(error))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

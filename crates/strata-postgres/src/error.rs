@@ -13,6 +13,10 @@ pub(crate) enum Fault {
     Known(Error),
     /// An error of the driver.
     Driver(tokio_postgres::Error),
+    /// The server has not answered long after it had to.
+    Unanswered,
+    /// A statement took longer than its time limit.
+    TooSlow,
 }
 
 impl Fault {
@@ -29,7 +33,8 @@ impl Fault {
     /// Whether the connection or the server failed, so that the same call may succeed on another connection.
     pub(crate) fn is_lost_connection(&self) -> bool {
         match self {
-            Self::Known(_) => false,
+            Self::Known(_) | Self::TooSlow => false,
+            Self::Unanswered => true,
             Self::Driver(error) => match error.code() {
                 Some(code) => is_server_away(code),
                 None => true,
@@ -46,13 +51,14 @@ impl Fault {
 
     fn state(&self) -> Option<&SqlState> {
         match self {
-            Self::Known(_) => None,
             Self::Driver(error) => error.code(),
+            Self::Known(_) | Self::Unanswered | Self::TooSlow => None,
         }
     }
 }
 
-/// Whether the server is stopping, starting, lost, or has become a standby: a matter of seconds.
+/// Whether the server is stopping, starting, lost, or has become a standby, or has closed a session that was idle for too long: a
+/// matter of seconds.
 fn is_server_away(code: &SqlState) -> bool {
     [
         SqlState::ADMIN_SHUTDOWN,
@@ -60,6 +66,8 @@ fn is_server_away(code: &SqlState) -> bool {
         SqlState::CANNOT_CONNECT_NOW,
         SqlState::TOO_MANY_CONNECTIONS,
         SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::IDLE_SESSION_TIMEOUT,
     ]
     .contains(code)
         || code.code().starts_with("08")
@@ -82,9 +90,16 @@ impl From<Fault> for Error {
         match fault {
             Fault::Known(error) => error,
             Fault::Driver(error) => translate(error),
+            Fault::Unanswered => {
+                let message = "PostgreSQL does not answer; try again, and check that the server runs";
+                Self::unavailable(message).retryable()
+            }
+            Fault::TooSlow => Self::unavailable(TOO_SLOW).retryable(),
         }
     }
 }
+
+const TOO_SLOW: &str = "PostgreSQL took longer than the time limit of a statement; try again";
 
 /// The error for invalid stored data.
 pub(crate) fn damaged(table: &str, row: &str, detail: impl std::fmt::Display) -> Error {
@@ -117,9 +132,7 @@ fn translate(error: tokio_postgres::Error) -> Error {
         }
         "53" => (Unavailable, "PostgreSQL is out of disk space, memory or connections; try again", true),
         "54" => (TooLarge, "a value is larger than the database can keep; send less", false),
-        _ if code == SqlState::QUERY_CANCELED => {
-            (Unavailable, "PostgreSQL took longer than the time limit of a statement; try again", true)
-        }
+        _ if code == SqlState::QUERY_CANCELED => (Unavailable, TOO_SLOW, true),
         "58" | "XX" => (Internal, "PostgreSQL has failed or is damaged; look into its log", false),
         _ => (Internal, "the database refused a statement; report this as a defect", false),
     };

@@ -8,10 +8,12 @@
 mod apply;
 mod behind;
 mod check;
+mod connect;
 mod connection;
 mod error;
 mod extensions;
 mod feed;
+mod lent;
 mod options;
 mod read;
 mod replica;

@@ -6,7 +6,17 @@ use std::time::Duration;
 
 use strata_core::{Error, Result};
 use tokio_postgres::Config;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
+
+/// How long a server is tried before the next one of the address.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long sent bytes may stay unacknowledged before the connection counts as lost. Without it, Linux sends them again for about
+/// 15 minutes to a machine that has vanished.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// After how long an idle connection is probed; the default of Linux is two hours.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(30);
 
 /// How a store uses its database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +70,15 @@ impl PostgresOptions {
     }
 }
 
+/// What connections to an address are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Reads and writes, on the primary.
+    Write,
+    /// Reads, on any server.
+    Read,
+}
+
 /// The address of a database, `postgres://user:password@host:port/database?sslmode=require`. Its texts never show the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
@@ -80,6 +99,42 @@ impl Address {
         &self.config
     }
 
+    /// The settings of each server of the address, in its order.
+    pub(crate) fn servers(&self, purpose: Purpose) -> Vec<Config> {
+        let ports = self.config.get_ports();
+        let hosts = self.config.get_hosts().iter().enumerate();
+        let mut servers: Vec<Config> = hosts
+            .map(|(place, host)| {
+                let mut server = without_hosts(&self.config);
+                match host {
+                    Host::Tcp(name) => server.host(name),
+                    #[cfg(unix)]
+                    Host::Unix(path) => server.host_path(path),
+                };
+                if let Some(address) = self.config.get_hostaddrs().get(place) {
+                    server.hostaddr(*address);
+                }
+                if let Some(port) = ports.get(place).or(ports.first()) {
+                    server.port(*port);
+                }
+                server
+            })
+            .collect();
+        // Of several servers one is the primary, and only it can be written to.
+        let is_open = self.config.get_target_session_attrs() == TargetSessionAttrs::Any;
+        if servers.len() > 1 && purpose == Purpose::Write && is_open {
+            for server in &mut servers {
+                server.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            }
+        }
+        servers
+    }
+
+    /// Whether the servers are tried in changing orders.
+    pub(crate) fn spreads(&self) -> bool {
+        self.config.get_load_balance_hosts() == LoadBalanceHosts::Random
+    }
+
     /// Whether the connection is encrypted and the server's certificate is checked: with `sslmode=require`. The mode `prefer`
     /// protects against nobody who can change what is sent, so it counts as off.
     pub(crate) fn wants_tls(&self) -> bool {
@@ -88,7 +143,6 @@ impl Address {
 
     /// Whether all hosts are on this machine.
     pub(crate) fn is_local(&self) -> bool {
-        use tokio_postgres::config::Host;
         self.config.get_hosts().iter().all(|host| match host {
             Host::Tcp(host) => matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1"),
             #[cfg(unix)]
@@ -114,18 +168,60 @@ impl FromStr for Address {
                 "the address of the PostgreSQL store has no host; write `postgres://user@host/database`",
             ));
         }
-        // Of several servers one is the primary, and only it can be written to.
-        if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any {
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        }
         if config.get_application_name().is_none() {
             config.application_name("strata");
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(5));
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(TCP_USER_TIMEOUT);
+        }
+        if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+            config.keepalives_idle(KEEPALIVES_IDLE);
         }
         Ok(Self { config })
     }
+}
+
+/// The settings without hosts and ports: `Config` can only add to these.
+fn without_hosts(all: &Config) -> Config {
+    let mut config = Config::new();
+    config
+        .ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .target_session_attrs(all.get_target_session_attrs())
+        .channel_binding(all.get_channel_binding());
+    if let Some(user) = all.get_user() {
+        config.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        config.password(password);
+    }
+    if let Some(name) = all.get_dbname() {
+        config.dbname(name);
+    }
+    if let Some(options) = all.get_options() {
+        config.options(options);
+    }
+    if let Some(name) = all.get_application_name() {
+        config.application_name(name);
+    }
+    if let Some(time) = all.get_connect_timeout() {
+        config.connect_timeout(*time);
+    }
+    if let Some(time) = all.get_tcp_user_timeout() {
+        config.tcp_user_timeout(*time);
+    }
+    if let Some(time) = all.get_keepalives_interval() {
+        config.keepalives_interval(time);
+    }
+    if let Some(count) = all.get_keepalives_retries() {
+        config.keepalives_retries(count);
+    }
+    config
 }
 
 /// Whether an `@` stands where no password ends. The password then holds an `@` or a `/` that is not escaped, and its rest would
@@ -140,7 +236,6 @@ fn has_loose_password(text: &str) -> bool {
 /// The address without its password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use tokio_postgres::config::Host;
         f.write_str("postgres://")?;
         if let Some(user) = self.config.get_user() {
             write!(f, "{user}@")?;
@@ -191,6 +286,38 @@ mod tests {
             let error = wrong.parse::<Address>().unwrap_err();
             assert!(!error.message().contains("hush"), "{error}");
         }
+    }
+
+    #[test]
+    fn each_server_keeps_the_settings_of_the_address() {
+        let text = "postgres://me:hush@a.example:1,b.example:2/d?sslmode=require&options=-cx%3D1&connect_timeout=3\
+                    &keepalives_retries=4&keepalives_interval=5&application_name=other&channel_binding=disable";
+        let address: Address = text.parse().unwrap();
+        let servers = address.servers(Purpose::Read);
+        assert_eq!(servers.len(), 2);
+        for (server, host) in servers.iter().zip(["a.example:1", "b.example:2"]) {
+            let mut one: Config = text.replace("a.example:1,b.example:2", host).parse().unwrap();
+            one.tcp_user_timeout(TCP_USER_TIMEOUT).keepalives_idle(KEEPALIVES_IDLE);
+            assert_eq!(*server, one);
+        }
+        let own: Address = "postgres://a/d?tcp_user_timeout=3&keepalives_idle=4".parse().unwrap();
+        let server = &own.servers(Purpose::Write)[0];
+        assert_eq!(server.get_tcp_user_timeout(), Some(&Duration::from_secs(3)));
+        assert_eq!(server.get_keepalives_idle(), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn only_the_primary_of_several_servers_has_to_be_writable() {
+        let attributes = |text: &str, purpose| -> Vec<_> {
+            let servers = text.parse::<Address>().unwrap().servers(purpose);
+            servers.iter().map(Config::get_target_session_attrs).collect()
+        };
+        use TargetSessionAttrs::{Any, ReadOnly, ReadWrite};
+        assert_eq!(attributes("postgres://a,b/d", Purpose::Write), [ReadWrite; 2]);
+        assert_eq!(attributes("postgres://a,b/d", Purpose::Read), [Any; 2]);
+        assert_eq!(attributes("postgres://a/d", Purpose::Write), [Any]);
+        let given = "postgres://a,b/d?target_session_attrs=read-only";
+        assert_eq!(attributes(given, Purpose::Read), [ReadOnly; 2]);
     }
 
     #[test]

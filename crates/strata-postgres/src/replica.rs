@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::connection::{Connection, Connections};
 use crate::error::Outcome;
-use crate::options::{Address, PostgresOptions};
+use crate::options::{Address, PostgresOptions, Purpose};
 
 /// How long a read waits for the replica before it goes to the primary, and for how long the replica is then left alone.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,7 +33,10 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) fn new(address: &Address, options: &PostgresOptions) -> Result<Self> {
         let options = PostgresOptions { patience: options.patience.min(PATIENCE), ..options.clone() };
-        Ok(Self { connections: Connections::new(address, &options)?, alone_until: Mutex::default() })
+        Ok(Self {
+            connections: Connections::new(address, Purpose::Read, &options)?,
+            alone_until: Mutex::default(),
+        })
     }
 
     /// Runs a read; `None` if the replica is away.

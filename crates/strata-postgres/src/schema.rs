@@ -17,13 +17,14 @@ pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 const OLDEST_READER: i32 = 1;
 
 /// The steps from each version to the next, beginning with an empty schema. A released step never changes.
-const MIGRATIONS: [&str; 2] = [include_str!("version_1.sql"), include_str!("version_2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("version_1.sql"), include_str!("version_2.sql"), include_str!("version_3.sql")];
 
 /// The views with the names of the designs. They are made anew by each program with a newer format.
 const VIEWS: &str = include_str!("views.sql");
 
 /// The tables of each version that are hash-partitioned by the user.
-const PARTITIONED: [&[&str]; 2] = [
+const PARTITIONED: [&[&str]; 3] = [
     &[
         "sessions",
         "turns",
@@ -35,6 +36,7 @@ const PARTITIONED: [&[&str]; 2] = [
         "requests",
         "idempotency",
     ],
+    &[],
     &[],
 ];
 
@@ -129,16 +131,41 @@ fn partition(table: &str, partitions: u32) -> String {
         .collect()
 }
 
+/// All relations that a new store makes, except partitions.
+const RELATIONS: [&str; 18] = [
+    "strata_format",
+    "users",
+    "sessions",
+    "turns",
+    "memories",
+    "summaries",
+    "vectors",
+    "segments",
+    "progress",
+    "requests",
+    "idempotency",
+    "jobs",
+    "keys",
+    "memory",
+    "chat_turns",
+    "chat_summaries",
+    "memory_request_metrics",
+    "memories_structured",
+];
+
 /// Reads the format, without writing. A schema with tables of another program and a store of a later Strata are refused.
 async fn inspect(client: &Client) -> Outcome<Found> {
     let sql = "SELECT to_regclass('strata_format') IS NOT NULL,
-                      to_regclass('users') IS NOT NULL OR to_regclass('turns') IS NOT NULL";
-    let found = one(client, sql, &[]).await?;
-    let (is_store, is_taken): (bool, bool) = (found.try_get(0)?, found.try_get(1)?);
-    if !is_store && is_taken {
-        let message = "the database has tables of another program with Strata's names; \
-                       give Strata a database or a schema of its own";
-        return Err(Error::invalid(message).into());
+                      array_to_string(ARRAY(SELECT name FROM unnest($1::text[]) name
+                                            WHERE to_regclass(name) IS NOT NULL), '`, `')";
+    let found = one(client, sql, args![RELATIONS.to_vec()]).await?;
+    let (is_store, taken): (bool, &str) = (found.try_get(0)?, found.try_get(1)?);
+    if !is_store && !taken.is_empty() {
+        return Err(Error::invalid(format!(
+            "the database has tables or views of another program with Strata's names: `{taken}`; \
+             give Strata a database or a schema of its own"
+        ))
+        .into());
     }
     if !is_store {
         return Ok(Found::Empty);

@@ -4,11 +4,13 @@
 //! two statements, so the store works behind a pooler that gives each transaction another connection (PgBouncer in transaction
 //! mode), and a migration never meets a plan that an older process has cached.
 
+use std::time::Duration;
+
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
-use crate::error::Outcome;
+use crate::error::{Fault, Outcome};
 
 /// A parameter with its type.
 pub(crate) type Arg<'a> = (Box<dyn ToSql + Sync + Send + 'a>, Type);
@@ -72,9 +74,31 @@ macro_rules! args {
 
 pub(crate) use args;
 
+tokio::task_local! {
+    /// How long the server may take to answer a statement of this task; without a limit it may take any time.
+    static ANSWERED_WITHIN: Duration;
+}
+
+/// Runs statements, each of which the server has to answer within a time.
+pub(crate) async fn answered_within<T>(time: Duration, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    ANSWERED_WITHIN.scope(time, work).await
+}
+
+async fn answer<T>(statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Outcome<T> {
+    match ANSWERED_WITHIN.try_with(|time| *time) {
+        Ok(time) => Ok(tokio::time::timeout(time, statement).await.map_err(|_| Fault::Unanswered)??),
+        Err(_) => Ok(statement.await?),
+    }
+}
+
+/// Runs statements without parameters.
+pub(crate) async fn batch(client: &Client, sql: &str) -> Outcome<()> {
+    answer(client.batch_execute(sql)).await
+}
+
 /// All rows of a query.
 pub(crate) async fn rows(client: &Client, sql: &str, args: &[Arg<'_>]) -> Outcome<Vec<Row>> {
-    Ok(client.query_typed(sql, &borrowed(args)).await?)
+    answer(client.query_typed(sql, &borrowed(args))).await
 }
 
 /// All rows of a query, each read by `read`.
@@ -89,15 +113,15 @@ pub(crate) async fn all<T>(
 
 /// The first row of a query.
 pub(crate) async fn first(client: &Client, sql: &str, args: &[Arg<'_>]) -> Outcome<Option<Row>> {
-    Ok(client.query_typed(sql, &borrowed(args)).await?.into_iter().next())
+    Ok(rows(client, sql, args).await?.into_iter().next())
 }
 
 /// The row of a query that always has one.
 pub(crate) async fn one(client: &Client, sql: &str, args: &[Arg<'_>]) -> Outcome<Row> {
-    Ok(client.query_typed_one(sql, &borrowed(args)).await?)
+    answer(client.query_typed_one(sql, &borrowed(args))).await
 }
 
 /// Runs a statement and returns the number of its rows.
 pub(crate) async fn execute(client: &Client, sql: &str, args: &[Arg<'_>]) -> Outcome<u64> {
-    Ok(client.execute_typed(sql, &borrowed(args)).await?)
+    answer(client.execute_typed(sql, &borrowed(args))).await
 }

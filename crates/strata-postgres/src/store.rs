@@ -17,14 +17,15 @@ use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, Use
 
 use crate::apply::Batches;
 use crate::behind::Behind;
-use crate::connection::{Connection, Connections, Transaction};
+use crate::connection::{Connection, Connections};
 use crate::error::Outcome;
 use crate::extensions::{self, Extensions};
-use crate::options::PostgresOptions;
+use crate::lent::Transaction;
+use crate::options::{PostgresOptions, Purpose};
 use crate::replica::{Replica, Snapshot};
 use crate::vectors::{self, LargeUsers};
 use crate::wake::Wake;
-use crate::{apply, check, feed, read, schema, search};
+use crate::{apply, check, feed, read, schema, search, sql};
 
 /// Stores everything in one PostgreSQL database, which many processes may share.
 pub struct PostgresStore {
@@ -45,7 +46,7 @@ impl PostgresStore {
     /// Connects to the database and brings its format up to date. A schema with tables of another program and a database of a
     /// later Strata are refused and stay as they are.
     pub async fn open(options: PostgresOptions) -> Result<Self> {
-        let primary = Arc::new(Connections::new(&options.address, &options)?);
+        let primary = Arc::new(Connections::new(&options.address, Purpose::Write, &options)?);
         let replica = options.replica.as_ref().map(|address| Replica::new(address, &options)).transpose()?;
         let connection = primary.get().await?;
         check::settings(&connection).await?;
@@ -92,10 +93,13 @@ impl PostgresStore {
 
     async fn lease(&self, request: &LeaseRequest) -> Outcome<Option<Job>> {
         let mut transaction = Transaction::new(self.primary.get().await?);
-        transaction.client()?.batch_execute(&self.primary.begin()).await?;
-        let job = apply::lease_job(transaction.client()?, request).await?;
-        transaction.end(if job.is_some() { "COMMIT" } else { "ROLLBACK" }).await?;
-        Ok(job)
+        let leasing = async {
+            sql::batch(transaction.client()?, &self.primary.begin()).await?;
+            let job = apply::lease_job(transaction.client()?, request).await?;
+            transaction.end(if job.is_some() { "COMMIT" } else { "ROLLBACK" }).await?;
+            Ok(job)
+        };
+        self.primary.answered(leasing).await
     }
 }
 
@@ -159,12 +163,18 @@ impl Store for PostgresStore {
         Ok(Some(found))
     }
 
+    // The head may come from the replica or from the primary. What changed comes from the primary: a server that lags behind the
+    // one with the head would leave items out, and nobody would ask for them again.
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
-        self.recall_snapshot(|client| async move { feed::feed(&client, user, after, limit).await }).await
+        self.primary
+            .read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await })
+            .await
     }
 
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
-        self.recall(|client| async move { feed::vectors_since(&client, user, model, after).await }).await
+        self.primary
+            .read(|client| async move { feed::vectors_since(&client, user, model, after).await })
+            .await
     }
 
     async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
@@ -220,7 +230,8 @@ impl Store for PostgresStore {
         let check = |client| check::check(client, location.clone(), depth);
         match depth {
             CheckDepth::Quick => self.primary.read_now(check).await,
-            CheckDepth::Thorough => self.primary.read(check).await,
+            // It reads everything, which takes as long as it takes.
+            CheckDepth::Thorough => self.primary.run_once(check).await,
         }
     }
 

@@ -231,6 +231,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if !self.is_shared {
+            self.thaw();
             let data = self.data();
             let stop = ["-D", &data, "-s", "-m", "immediate", "-w", "stop"];
             let _ = as_postgres(&self.programs.join("pg_ctl")).args(stop).stderr(Stdio::null()).status();

@@ -3,7 +3,7 @@
 //! Within a user the search is exact: it compares all vectors of the user and model. A very large user gets an HNSW index of its
 //! own, on the partition that has its rows; the search is then approximate.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use strata_core::UserId;
@@ -29,9 +29,23 @@ const MOST_INDEXED: usize = 4_000;
 /// The largest value of `hnsw.ef_search`.
 const MOST_REACHED: u32 = 1_000;
 
-/// The users whose HNSW index this process has asked for.
+/// After how many questions of a small user a process looks again whether it has grown. A look costs about as much as one of them.
+const LOOK_EVERY: u32 = 100;
+
+/// The HNSW indexes that this process has asked for, by their names.
 #[derive(Default)]
-pub(crate) struct LargeUsers(Mutex<HashSet<String>>);
+pub(crate) struct LargeUsers(Arc<Mutex<HashMap<String, Asked>>>);
+
+/// What is known of an index.
+enum Asked {
+    /// The database is being asked, or builds it.
+    Now,
+    /// It was not there, because the user was small or it could not be made. The user has asked that often since then.
+    Small {
+        questions: u32,
+    },
+    Made,
+}
 
 /// The items nearest to a vector. The caller has begun a snapshot.
 pub(crate) async fn nearest(client: &Client, user: &UserId, query: &VectorQuery) -> Outcome<Vec<Hit>> {
@@ -111,10 +125,11 @@ impl LargeUsers {
             return;
         }
         let name = index_name(user, &query.model);
-        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+        if !self.looks(&name) {
             return;
         }
         let (connections, user, model) = (Arc::clone(connections), user.clone(), query.model.clone());
+        let asked = Arc::clone(&self.0);
         tokio::spawn(async move {
             let made = connections
                 .run_once(|client| {
@@ -122,16 +137,45 @@ impl LargeUsers {
                     async move { make_index(&client, user, model, name, dimension, from).await }
                 })
                 .await;
-            if let Err(error) = made {
-                tracing::warn!(%error, index = name, "the vectors of a large user cannot be indexed");
-            }
+            let next = match made {
+                Ok(Made::Yes) => Asked::Made,
+                Ok(Made::No) => Asked::Small { questions: 0 },
+                Err(error) => {
+                    tracing::warn!(%error, index = name, "the vectors of a large user cannot be indexed");
+                    Asked::Small { questions: 0 }
+                }
+            };
+            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(name, next);
         });
+    }
+
+    /// Whether to look now if a user needs an index: a small user may have grown since the last look.
+    fn looks(&self, name: &str) -> bool {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = match asked.get_mut(name) {
+            None => true,
+            Some(Asked::Now | Asked::Made) => false,
+            Some(Asked::Small { questions }) => {
+                *questions += 1;
+                *questions >= LOOK_EVERY
+            }
+        };
+        if looks {
+            asked.insert(name.to_owned(), Asked::Now);
+        }
+        looks
     }
 }
 
 /// The name of the index of a user and model.
 fn index_name(user: &UserId, model: &str) -> String {
     format!("vectors_hnsw_{:016x}", fnv_append(fnv(user.as_str().as_bytes()), model.as_bytes()))
+}
+
+/// Whether a user has an index.
+enum Made {
+    Yes,
+    No,
 }
 
 async fn make_index(
@@ -141,11 +185,27 @@ async fn make_index(
     name: &str,
     dimension: usize,
     from: u64,
-) -> Outcome<()> {
-    let sql = "SELECT (SELECT v.tableoid::regclass::text FROM vectors v WHERE v.user_id = u.user_id LIMIT 1)
+) -> Outcome<Made> {
+    let sql = "SELECT (SELECT v.tableoid::regclass::text FROM vectors v WHERE v.user_id = u.user_id AND v.model = $3 LIMIT 1)
                FROM users u WHERE u.user_id = $1 AND u.revision > $2";
-    let Some(row) = first(client, sql, args![user.as_str(), bound(from)]).await? else { return Ok(()) };
-    let Some(partition) = row.try_get::<_, Option<String>>(0)? else { return Ok(()) };
+    let Some(row) = first(client, sql, args![user.as_str(), bound(from), model]).await? else {
+        return Ok(Made::No);
+    };
+    let Some(partition) = row.try_get::<_, Option<String>>(0)? else { return Ok(Made::No) };
+    // A build that broke off leaves an index that is kept up to date and never read.
+    let sql = "SELECT i.indisvalid, EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid)
+               FROM pg_index i WHERE i.indexrelid = to_regclass($1)";
+    if let Some(row) = first(client, sql, args![name]).await? {
+        match (row.try_get(0)?, row.try_get(1)?) {
+            (true, _) => return Ok(Made::Yes),
+            // Another process builds it.
+            (false, true) => return Ok(Made::No),
+            (false, false) => {
+                tracing::info!(index = name, "an index of vectors was left unfinished; it is built again");
+                client.batch_execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
+            }
+        }
+    }
     // Other processes go on writing meanwhile. A statement that is not in a transaction is needed for that.
     let sql = format!(
         "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {partition}
@@ -155,7 +215,7 @@ async fn make_index(
         literal(model)
     );
     client.batch_execute(&sql).await?;
-    Ok(())
+    Ok(Made::Yes)
 }
 
 /// A text as a literal of SQL, whatever `standard_conforming_strings` says.

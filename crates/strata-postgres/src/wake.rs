@@ -11,10 +11,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Connection, NoTls};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Connection, NoTls, Socket};
 
-use crate::connection::{Connections, tls};
-use crate::options::PostgresOptions;
+use crate::connect::{Encryption, Servers};
+use crate::connection::Connections;
+use crate::options::{PostgresOptions, Purpose};
 use crate::sql::{args, execute};
 
 /// The channel of the notices.
@@ -103,29 +105,37 @@ async fn tell(connections: Arc<Connections>, tell: Arc<Notify>) {
 }
 
 async fn listen(options: PostgresOptions, heard: Arc<Notify>) {
+    let servers = Servers::new(&options.address, Purpose::Write, options.patience);
+    let Ok(encryption) = Encryption::of(&options.address, &options) else { return };
     loop {
-        let address = options.address.config();
-        let ended = if options.address.wants_tls() {
-            match tls(&options) {
-                Ok(tls) => {
-                    let tls = tokio_postgres_rustls::MakeRustlsConnect::new(tls);
-                    match address.connect(tls).await {
-                        Ok((client, connection)) => hear(client, connection, &heard).await,
-                        Err(error) => Err(error),
-                    }
-                }
-                Err(_) => return,
-            }
-        } else {
-            match address.connect(NoTls).await {
-                Ok((client, connection)) => hear(client, connection, &heard).await,
-                Err(error) => Err(error),
-            }
+        let ended = match &encryption {
+            Encryption::Off => listen_once(&servers, &NoTls, options.patience, &heard).await,
+            Encryption::On(tls) => listen_once(&servers, tls, options.patience, &heard).await,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "notices of jobs cannot be heard; connecting again");
         }
         tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+/// Connects and listens until the connection ends.
+async fn listen_once<T>(
+    servers: &Servers,
+    tls: &T,
+    patience: Duration,
+    heard: &Notify,
+) -> Result<(), tokio_postgres::Error>
+where
+    T: MakeTlsConnect<Socket> + Clone,
+    T::Stream: Unpin,
+{
+    match tokio::time::timeout(patience, servers.connect(tls)).await {
+        Ok(connected) => {
+            let (client, connection) = connected?;
+            hear(client, connection, heard).await
+        }
+        Err(_) => Ok(()),
     }
 }
 

@@ -25,55 +25,80 @@ async fn pgvector_finds_the_nearest_items() {
     // Without pg_trgm the newest items are compared in Strata.
     append(&store, &ann(), "s", &["a marvellous lighthouse"]).await;
     assert_eq!(found(&store, &ann(), &similar("lighthuose", 0.3)).await, ["a marvellous lighthouse"]);
+}
 
-    // A very large user gets an index, which is found by its plan and finds the same.
-    let options = PostgresOptions { hnsw_from: 10, ..database.options() };
-    let store = PostgresStore::open(options).await.unwrap();
-    let texts: Vec<String> = (0..200).map(|number| format!("note {number}")).collect();
+/// Adds turns of bob with vectors around a circle.
+async fn put_vectors(store: &dyn Store, count: usize) {
+    let texts: Vec<String> = (0..count).map(|number| format!("note {number}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let turns = append(&store, &bob(), "s", &texts).await;
-    let angle = |number: usize| [(number as f32 * 0.01).cos(), (number as f32 * 0.01).sin()];
+    let turns = append(store, &bob(), "s", &texts).await;
     let vectors = turns.iter().enumerate().map(|(number, turn)| ItemVector {
         item: ItemId::Turn(*turn),
-        model: "it's \\ a model".to_owned(),
+        model: MODEL.to_owned(),
         vector: Vector::quantise(&angle(number)),
     });
-    apply(&store, &bob(), Change::PutVectors(vectors.collect())).await;
-    let query = VectorQuery {
-        model: "it's \\ a model".to_owned(),
-        vector: Vector::quantise(&angle(70)),
+    apply(store, &bob(), Change::PutVectors(vectors.collect())).await;
+}
+
+const MODEL: &str = "it's \\ a model";
+
+fn angle(number: usize) -> [f32; 2] {
+    [(number as f32 * 0.01).cos(), (number as f32 * 0.01).sin()]
+}
+
+fn near(number: usize) -> VectorQuery {
+    VectorQuery {
+        model: MODEL.to_owned(),
+        vector: Vector::quantise(&angle(number)),
         session: None,
         kinds: ItemKinds::ALL,
         as_of: None,
         limit: 3,
-    };
-    let exact = store.nearest(&bob(), &query).await.unwrap().unwrap();
+    }
+}
+
+async fn nearest(store: &dyn Store, number: usize) -> Vec<String> {
+    let hits = store.nearest(&bob(), &near(number)).await.unwrap().unwrap();
+    hits.iter().map(|hit| hit.item.content().to_owned()).collect()
+}
+
+/// Asks until the user has an index that can be used.
+async fn ask_until_indexed(database: &Database, store: &dyn Store) {
     let index = "SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
                  WHERE c.relname LIKE 'vectors_hnsw_%' AND i.indisvalid";
-    while !has(&database, index).await {
-        tokio::task::yield_now().await;
+    while !has(database, index).await {
+        nearest(store, 5).await;
     }
-    let indexed = store.nearest(&bob(), &query).await.unwrap().unwrap();
-    let texts = |hits: &[strata_core::store::Hit]| -> Vec<String> {
-        hits.iter().map(|hit| hit.item.content().to_owned()).collect()
-    };
-    assert_eq!((exact.len(), texts(&exact)[0].as_str()), (3, "note 70"));
-    assert_eq!(texts(&indexed)[0], "note 70");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_grows_gets_an_index_of_its_vectors() {
+    let database = Server::start_with_pgvector().database().await;
+    let options = PostgresOptions { hnsw_from: 100, ..database.options() };
+    let store = PostgresStore::open(options.clone()).await.unwrap();
+    put_vectors(&store, 10).await;
+    assert_eq!(nearest(&store, 5).await[0], "note 5");
+    // The user was small when it was asked for first, and has grown since then.
+    put_vectors(&store, 200).await;
+    let exact = nearest(&store, 70).await;
+    assert_eq!((exact.len(), exact[0].as_str()), (3, "note 70"));
+    ask_until_indexed(&database, &store).await;
+    assert_eq!(nearest(&store, 70).await[0], "note 70");
+    // A build that broke off leaves an index that is never read. Another process builds it again.
+    let client = database.client().await;
+    let broken = "UPDATE pg_index SET indisvalid = false
+                  WHERE indexrelid IN (SELECT oid FROM pg_class WHERE relname LIKE 'vectors_hnsw_%')";
+    client.batch_execute(broken).await.unwrap();
+    let store = PostgresStore::open(options).await.unwrap();
+    ask_until_indexed(&database, &store).await;
+    assert_eq!(nearest(&store, 70).await[0], "note 70");
 }
 
 #[tokio::test]
 async fn without_pgvector_strata_compares_vectors_itself() {
     let database = database().await;
     let store = database.open().await;
-    let query = VectorQuery {
-        model: "model".to_owned(),
-        vector: Vector::quantise(&[1.0]),
-        session: None,
-        kinds: ItemKinds::ALL,
-        as_of: None,
-        limit: 3,
-    };
-    assert_eq!(store.nearest(&ann(), &query).await.unwrap(), None);
+    assert_eq!(store.nearest(&ann(), &near(0)).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

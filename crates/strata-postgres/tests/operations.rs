@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use strata_core::job::JobOutcome;
 use strata_core::store::conformance::fixture::*;
@@ -20,10 +21,24 @@ const ACKNOWLEDGED: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_promoted_standby_has_every_acknowledged_write() {
+    fail_over(Server::stop_immediately).await;
+}
+
+/// Its connections stay open, so nothing but time tells that it is away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_hangs_is_replaced() {
+    fail_over(Server::freeze).await;
+}
+
+async fn fail_over(lose: impl Fn(&Server)) {
     let database = Server::start(Durability::Durable).database().await;
     let standby = database.server().start_standby().await;
-    let address = database.server().address_with(&standby, database.name());
-    let options = PostgresOptions { address: address.parse().unwrap(), ..database.options() };
+    let address = database.server().address_with(&standby, database.name()) + "&connect_timeout=1";
+    let options = PostgresOptions {
+        address: address.parse().unwrap(),
+        statement_timeout: Duration::from_secs(2),
+        ..database.options()
+    };
     let store = Arc::new(PostgresStore::open(options).await.unwrap());
     let (over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(watch::Sender::new(0)));
     let writers: Vec<_> = (0..WRITERS)
@@ -33,8 +48,8 @@ async fn a_promoted_standby_has_every_acknowledged_write() {
         })
         .collect();
     wait_for(&count, ACKNOWLEDGED).await;
-    // The primary dies, and the standby takes its place. Strata finds it by itself.
-    database.server().stop_immediately();
+    // The primary is lost, and the standby takes its place. Strata finds it by itself.
+    lose(database.server());
     standby.promote();
     let now = *count.borrow();
     wait_for(&count, now + ACKNOWLEDGED).await;
@@ -87,8 +102,9 @@ async fn wait_for(count: &watch::Sender<u64>, wanted: u64) {
 async fn recall_reads_from_the_replica_and_writes_go_to_the_primary() {
     let database = Server::start(Durability::Durable).database().await;
     let replica = database.server().start_standby().await;
-    let address = replica.address(database.name()).parse().unwrap();
-    let options = PostgresOptions { replica: Some(address), ..database.options() };
+    // The first of two replicas is away.
+    let address = replica.address(database.name()).replace("@", "@127.0.0.1:1,");
+    let options = PostgresOptions { replica: Some(address.parse().unwrap()), ..database.options() };
     let store = PostgresStore::open(options).await.unwrap();
     append(&store, &ann(), "s", &["the buoy is green"]).await;
     // A replica may be a moment behind.
@@ -101,13 +117,19 @@ async fn recall_reads_from_the_replica_and_writes_go_to_the_primary() {
     let replica_client = replica.client(database.name()).await;
     let count: i64 = replica_client.query_one(reads, &[]).await.unwrap().get(0);
     assert!(count > 0, "nothing was read from the replica");
+    // What changed is never older than a head that the primary has told of: an index would miss it for ever.
+    replica_client.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
+    append(&store, &ann(), "s", &["the buoy is blue"]).await;
+    assert_eq!(store.head(&ann()).await.unwrap().revision, 1, "the replica is behind");
+    assert_eq!(store.feed(&ann(), 0, 9).await.unwrap().len(), 2);
+    replica_client.batch_execute("SELECT pg_wal_replay_resume()").await.unwrap();
     // Without the replica, recall reads from the primary. A commit no longer waits for it.
     let admin = database.client().await;
     admin.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
     admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     replica.stop_immediately();
     append(&store, &ann(), "s", &["the buoy is red"]).await;
-    assert_eq!(found(&store, &ann(), &words("buoy")).await.len(), 2);
+    assert_eq!(found(&store, &ann(), &words("buoy")).await.len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,6 +38,18 @@ async fn a_database_of_another_program_or_a_later_strata_is_refused() {
     let count: i64 = other.client().await.query_one(tables, &[]).await.unwrap().get(0);
     assert_eq!(count, 0, "a refused database stays as it is");
 
+    // A view with the name of one of ours, which must not be replaced.
+    let views = empty_database().await;
+    let client = views.client().await;
+    for name in ["memory", "chat_turns", "memories_structured"] {
+        client.batch_execute(&format!("CREATE VIEW {name} AS SELECT 7 AS answer")).await.unwrap();
+        let error = PostgresStore::open(views.options()).await.err().unwrap();
+        assert!(error.message().contains(&format!("`{name}`")), "{error}");
+        let answer = client.query_one(&format!("SELECT answer FROM {name}"), &[]).await.unwrap();
+        assert_eq!(answer.get::<_, i32>(0), 7);
+        client.batch_execute(&format!("DROP VIEW {name}")).await.unwrap();
+    }
+
     let later = database().await;
     let client = later.client().await;
     // A later version that this one may still use, as during an upgrade, and one that it may not.
@@ -95,6 +107,39 @@ async fn work(store: &PostgresStore) -> usize {
         let finish = Change::FinishJob { id: job.id, lease, outcome: JobOutcome::done() };
         store.apply(&ann(), ChangeSet::one(at(2), finish)).await.unwrap();
         done += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_users_job_is_found_without_reading_the_jobs_of_another() {
+    let database = database().await;
+    let store = database.open().await;
+    let client = database.client().await;
+    apply(&store, &ann(), Change::EnqueueJob(Box::new(job(Some("s"), 0)))).await;
+    let many = "INSERT INTO jobs (user_id, id, run_at, created_at, updated_at, attempts, status, session, kind, payload)
+                SELECT user_id, gen_random_uuid(), run_at, created_at, updated_at, attempts, status, 's' || n, kind, payload
+                FROM jobs, generate_series(1, 20000) n";
+    client.batch_execute(many).await.unwrap();
+    client.batch_execute("ANALYZE jobs").await.unwrap();
+    let other = strata_core::job::Job { user: bob(), ..job(None, 5) };
+    apply(&store, &bob(), Change::EnqueueJob(Box::new(other))).await;
+    for user in [bob(), ann(), bob()] {
+        let served = strata_core::store::LeaseRequest { after: Some(user.clone()), ..lease(9, 99) };
+        let next = store.lease_job(&served).await.unwrap().unwrap().user;
+        assert_eq!(next, if user == bob() { ann() } else { bob() });
+    }
+    // The server counts what a connection has read when it ends.
+    store.close().await.unwrap();
+    let read = "SELECT coalesce(sum(idx_scan), 0)::bigint, coalesce(sum(seq_tup_read), 0)::bigint
+                    + (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'jobs')
+                FROM pg_stat_user_tables WHERE relname = 'jobs'";
+    loop {
+        let row = client.query_one(read, &[]).await.unwrap();
+        if row.get::<_, i64>(0) > 5 {
+            assert!(row.get::<_, i64>(1) < 1_000, "{} rows were read", row.get::<_, i64>(1));
+            break;
+        }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -188,4 +233,69 @@ async fn a_caller_that_no_longer_waits_leaves_no_open_transaction() {
     let texts: Vec<String> =
         all_turns(&*store, &ann(), "s").await.into_iter().map(|turn| turn.content).collect();
     assert_eq!((texts[0].as_str(), texts[texts.len() - 1].as_str()), ("one", "two"));
+}
+
+/// Waits until somebody in the database has waited for a lock for some time. A transaction would see one state of the activity,
+/// so it needs a client of its own.
+async fn wait_for_a_lock(watcher: &tokio_postgres::Client, time: Duration) {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+             AND clock_timestamp() - query_start > interval '{} milliseconds'",
+        time.as_millis()
+    );
+    loop {
+        if watcher.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thorough_check_may_take_longer_than_a_statement() {
+    let database = database().await;
+    let limit = Duration::from_millis(200);
+    let options = PostgresOptions { statement_timeout: limit, ..database.options() };
+    let store = Arc::new(PostgresStore::open(options).await.unwrap());
+    append(&*store, &ann(), "s", &["one"]).await;
+    let client = database.client().await;
+    client.batch_execute("BEGIN; LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let checking = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.check(CheckDepth::Thorough).await }
+    });
+    wait_for_a_lock(&database.client().await, 3 * limit).await;
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(checking.await.unwrap().unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_nobody_waits_for_is_cancelled() {
+    let database = database().await;
+    let store = Arc::new(
+        PostgresStore::open(PostgresOptions { connections: 1, ..database.options() }).await.unwrap(),
+    );
+    append(&*store, &ann(), "s", &["one"]).await;
+    let (client, watcher) = (database.client().await, database.client().await);
+    client.batch_execute("BEGIN; LOCK TABLE sessions, turns IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    for is_snapshot in [false, true] {
+        let reading = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move {
+                match is_snapshot {
+                    true => drop(store.feed(&ann(), 0, 9).await),
+                    false => drop(store.session(&ann(), &session("s")).await),
+                }
+            }
+        });
+        wait_for_a_lock(&watcher, Duration::ZERO).await;
+        reading.abort();
+        // The only connection of the pool is free, although the tables are still locked.
+        assert!(store.head(&ann()).await.unwrap().revision > 0);
+        let waiting = "SELECT 1 FROM pg_stat_activity
+                       WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while !watcher.query(waiting, &[]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
 }

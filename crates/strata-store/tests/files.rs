@@ -67,7 +67,7 @@ async fn a_newer_format_is_refused_with_both_versions() {
     conn.close().unwrap();
     let (kind, message) = refused(&path, SqliteOptions::default());
     assert_eq!(kind, ErrorKind::Invalid);
-    assert!(message.contains("version 99") && message.contains("up to 10"), "{message}");
+    assert!(message.contains("version 99") && message.contains("up to 11"), "{message}");
 }
 
 #[test]

@@ -112,6 +112,11 @@ async fn version_9_is_read() {
     check(9).await;
 }
 
+#[tokio::test]
+async fn version_11_is_read() {
+    check(11).await;
+}
+
 /// Since version 9, sessions know the parts of their current summaries.
 #[tokio::test]
 async fn the_summaries_of_version_8_are_found_by_their_parts() {

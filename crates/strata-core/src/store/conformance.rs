@@ -189,6 +189,8 @@ macro_rules! conformance_suite {
                 leases_what_has_waited_longest,
                 leases_jobs_of_all_users,
                 leases_jobs_of_one_user,
+                serves_users_in_turn,
+                passes_over_users_whose_jobs_wait,
                 takes_jobs_of_a_clock_that_was_ahead,
                 holds_one_job_a_session_at_a_time,
                 sessions_of_two_users_do_not_hold_each_other_up,

@@ -172,7 +172,11 @@ impl Store for InMemoryStore {
             .iter()
             .filter(|(user, _)| request.user.as_ref().is_none_or(|only| only == *user))
             .filter_map(|(user, data)| data.next_job(request).map(|job| (user, job)))
-            .min_by_key(|(_, job)| (job.run_at, job.created_at, job.id))
+            .min_by_key(|(user, job)| {
+                // Users take turns in the order of their names: those after the last one, then the others.
+                let turn = request.after.as_ref().map(|after| (*user <= after, *user));
+                (turn, job.run_at, job.created_at, job.id)
+            })
             .map(|(user, job)| (user.clone(), job.clone()));
         let Some((user, mut job)) = next else { return Ok(None) };
         job.status = JobStatus::Leased;

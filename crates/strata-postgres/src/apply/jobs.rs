@@ -140,39 +140,70 @@ impl Writing<'_> {
     }
 }
 
-/// Leases the job that has waited longest among those that are due or whose lease has ended, and whose session no other
-/// worker holds. The caller has begun a transaction.
+/// Leases the job that is next among those that are due or whose lease has ended, and whose session no other worker holds: the
+/// one that has waited longest, of the next user if users take turns. The caller has begun a transaction.
 ///
 /// Workers skip the rows that another one has locked. Two jobs of one session are two rows, so a worker also takes a lock that
 /// stands for the session, and looks again under it whether the session is held.
 pub(crate) async fn lease_job(client: &Client, request: &LeaseRequest) -> Outcome<Option<Job>> {
+    let Some(last) = &request.after else {
+        return Ok(take_one(client, request, ("", None), "").await?.0);
+    };
+    for (last, until) in [(last.as_str(), None), ("", Some(last.as_str()))] {
+        let mut last = last.to_owned();
+        // Another worker may be taking a job of the same session: then the users behind that one are next.
+        loop {
+            match take_one(client, request, (&last, until), "j.user_id,").await? {
+                (Some(job), _) => return Ok(Some(job)),
+                (None, Some(passed)) => last = passed,
+                (None, None) => break,
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Leases one of the first jobs of the users after one and up to another one. Also returns the user of the last job that could
+/// not be taken.
+async fn take_one(
+    client: &Client,
+    request: &LeaseRequest,
+    (after, until): (&str, Option<&str>),
+    order: &str,
+) -> Outcome<(Option<Job>, Option<String>)> {
     let now = micros(request.now);
     let (latest, latest_end) = (micros(request.latest()), micros(request.latest_end()));
-    let sql = "SELECT j.user_id, j.id, j.session FROM jobs j
-               WHERE j.status IN ('queued', 'leased')
-                 AND ((j.status = 'queued' AND (j.run_at <= $1 OR j.created_at > $3 OR j.updated_at > $3))
-                   OR (j.status = 'leased' AND (j.lease_until <= $1 OR j.lease_until > $4 OR j.updated_at > $3)))
-                 AND NOT EXISTS (SELECT 1 FROM jobs o
-                                 WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
-                                   AND o.lease_until > $1 AND o.lease_until <= $4 AND o.updated_at <= $3)
-                 AND ($5::text IS NULL OR j.user_id = $5)
-               ORDER BY j.run_at, j.created_at, j.id LIMIT $2 FOR UPDATE OF j SKIP LOCKED";
+    let sql = format!(
+        "SELECT j.user_id, j.id, j.session FROM jobs j
+         WHERE j.status IN ('queued', 'leased')
+           AND ((j.status = 'queued' AND (j.run_at <= $1 OR j.created_at > $3 OR j.updated_at > $3))
+             OR (j.status = 'leased' AND (j.lease_until <= $1 OR j.lease_until > $4 OR j.updated_at > $3)))
+           AND NOT EXISTS (SELECT 1 FROM jobs o
+                           WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
+                             AND o.lease_until > $1 AND o.lease_until <= $4 AND o.updated_at <= $3)
+           AND ($5::text IS NULL OR j.user_id = $5) AND j.user_id > $6 AND ($7::text IS NULL OR j.user_id <= $7)
+         ORDER BY {order} j.run_at, j.created_at, j.id LIMIT $2 FOR UPDATE OF j SKIP LOCKED"
+    );
     let only = request.user.as_ref().map(UserId::as_str);
-    for candidate in rows(client, sql, args![now, CANDIDATES, latest, latest_end, only]).await? {
+    let args = args![now, CANDIDATES, latest, latest_end, only, after, until];
+    let mut passed = None;
+    for candidate in rows(client, &sql, args).await? {
         let (user, id): (String, Uuid) = (candidate.try_get(0)?, candidate.try_get(1)?);
         let session: Option<String> = candidate.try_get(2)?;
         if let Some(session) = session {
             let name = format!("{user}\u{1}{session}");
             let sql = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))";
             if !one(client, sql, args![name]).await?.try_get::<_, bool>(0)? {
+                passed = Some(user);
                 continue;
             }
         }
         if let Some(job) = take(client, request, &user, id).await? {
-            return Ok(Some(job));
+            return Ok((Some(job), None));
         }
+        passed = Some(user);
     }
-    Ok(None)
+    Ok((None, passed))
 }
 
 /// Takes a job unless its session is held.

@@ -1,5 +1,6 @@
 //! A standby that follows a server.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use super::{Server, as_postgres, connect, free_port, make_folder, run};
@@ -23,6 +24,25 @@ impl Server {
             tokio::task::yield_now().await;
         }
         standby
+    }
+
+    /// Stops all processes of the server where they are: connections stay open, and nothing answers, as on a machine that hangs.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets the processes go on.
+    pub(super) fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let script = format!(
+            "read server < '{}/postmaster.pid' || exit 0
+             kill -{signal} $server && kill -{signal} $(cat /proc/$server/task/$server/children)",
+            self.data()
+        );
+        let _ = as_postgres(Path::new("sh")).args(["-c", &script]).stderr(Stdio::null()).status();
     }
 
     /// Makes a standby the primary.

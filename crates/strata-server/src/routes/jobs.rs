@@ -120,8 +120,14 @@ mod tests {
             store.apply(&ada, changes).await.unwrap();
         }
         let lease = LeaseId(Uuid::from_u128(1));
-        let request =
-            LeaseRequest { lease, worker: "w".to_owned(), now: moment(1), until: moment(60), user: None };
+        let request = LeaseRequest {
+            lease,
+            worker: "w".to_owned(),
+            now: moment(1),
+            until: moment(60),
+            user: None,
+            after: None,
+        };
         let job = store.lease_job(&request).await.unwrap().unwrap();
         let outcome = JobOutcome::Dead { error: "the model refuses".to_owned() };
         let finish = Change::FinishJob { id: job.id, lease, outcome };

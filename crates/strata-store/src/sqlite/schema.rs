@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = 0x5374_7261;
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// The steps from each version to the next, beginning with an empty file. A released step never changes.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("version_1.sql"),
     include_str!("version_2.sql"),
     include_str!("version_3.sql"),
@@ -25,6 +25,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("version_8.sql"),
     include_str!("version_9.sql"),
     include_str!("version_10.sql"),
+    include_str!("version_11.sql"),
 ];
 
 /// The contents of a file before any change.

@@ -302,7 +302,7 @@ pub async fn found_sorted(store: &dyn Store, user: &UserId, query: &TextQuery) -
 /// Leases a job at `now` until `until`.
 pub fn lease(now: i64, until: i64) -> LeaseRequest {
     let worker = "worker".to_owned();
-    LeaseRequest { lease: LeaseId(fresh()), worker, now: at(now), until: at(until), user: None }
+    LeaseRequest { lease: LeaseId(fresh()), worker, now: at(now), until: at(until), user: None, after: None }
 }
 
 /// Enqueues ann's jobs and returns their ids.

@@ -83,6 +83,54 @@ pub async fn leases_jobs_of_one_user(store: &dyn Store) {
     assert_eq!(take(store, 40, 99).await.unwrap().user, ann());
 }
 
+/// Users take turns: the many jobs of one do not hold up the few of others, and each user's jobs come in their order.
+pub async fn serves_users_in_turn(store: &dyn Store) {
+    let ids = enqueue(store, (0..100).map(|due| job(None, due)).collect()).await;
+    for other in [bob(), user("cleo")] {
+        let job = Job { user: other.clone(), ..job(Some("s"), 200) };
+        apply(store, &other, Change::EnqueueJob(Box::new(job))).await;
+    }
+    let mut after = Some(ann());
+    let mut next = async || {
+        let request = LeaseRequest { after: after.clone(), ..lease(300, 999) };
+        let job = store.lease_job(&request).await.unwrap().expect("a job is due");
+        after = Some(job.user.clone());
+        job
+    };
+    let mut others = [next().await.user, next().await.user];
+    others.sort();
+    assert_eq!(others, [bob(), user("cleo")]);
+    for id in ids {
+        assert_eq!(next().await.id, id);
+    }
+    for after in [ann(), user("nobody")] {
+        assert_eq!(
+            store.lease_job(&LeaseRequest { after: Some(after), ..lease(301, 999) }).await.unwrap(),
+            None
+        );
+    }
+    // A lease that has ended and a request for one user take turns as well.
+    let again = LeaseRequest { after: Some(bob()), user: Some(bob()), ..lease(1_000, 2_000) };
+    assert_eq!(store.lease_job(&again).await.unwrap().unwrap().user, bob());
+}
+
+/// A user whose jobs cannot be taken is passed over.
+pub async fn passes_over_users_whose_jobs_wait(store: &dyn Store) {
+    enqueue(store, (0..20).map(|due| job(Some("s"), due)).collect()).await;
+    let cleo = user("cleo");
+    let late = Job { user: bob(), ..job(None, 500) };
+    apply(store, &bob(), Change::EnqueueJob(Box::new(late))).await;
+    let due = Job { user: cleo.clone(), ..job(None, 30) };
+    apply(store, &cleo, Change::EnqueueJob(Box::new(due))).await;
+    let take = async |after: &UserId| {
+        let request = LeaseRequest { after: Some(after.clone()), ..lease(100, 999) };
+        store.lease_job(&request).await.unwrap().map(|job| job.user)
+    };
+    assert_eq!(take(&cleo).await, Some(ann()));
+    assert_eq!(take(&cleo).await, Some(cleo.clone()), "the session of ann is held, and bob's job is not due");
+    assert_eq!(take(&cleo).await, None);
+}
+
 /// While a live lease holds a session, no other job of that session is leased; jobs of other sessions are.
 pub async fn holds_one_job_a_session_at_a_time(store: &dyn Store) {
     let ids =

@@ -201,6 +201,7 @@ pub async fn refuses_calls_after_close(store: &dyn Store) {
         now: at(0),
         until: at(1),
         user: None,
+        after: None,
     };
     let memories = MemoryQuery::new(MemorySelect::All);
     for (call, kind) in [

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::fixture::*;
 use crate::{Ended, Event};
-use strata_core::id::{JobId, LeaseId};
+use strata_core::id::{JobId, LeaseId, UserId};
 use strata_core::job::{Job, JobStatus};
 use strata_core::ports::ChatModel;
-use strata_core::store::{Change, LeaseRequest, MemorySelect, Store, session_space};
+use strata_core::store::{Change, ChangeSet, LeaseRequest, MemorySelect, Store, session_space};
 
 /// Leases the next job and never ends it, like a worker that crashes.
 async fn hold(world: &World, secs: i64) -> Option<Job> {
@@ -18,6 +18,7 @@ async fn hold(world: &World, secs: i64) -> Option<Job> {
         now,
         until: now + jiff::SignedDuration::from_secs(secs),
         user: None,
+        after: None,
     };
     world.store.lease_job(&request).await.unwrap()
 }
@@ -44,6 +45,26 @@ async fn recording_enqueues_each_kind_of_job_once() {
     assert_eq!(progress(&world, "s").await, 6);
     world.say("s", "four").await;
     assert_eq!(jobs_of(&world, "extract").await.len(), 3, "what is done waits no longer");
+}
+
+#[tokio::test]
+async fn users_are_served_in_turn() {
+    let world = world();
+    for number in 0..5 {
+        world.say(&format!("s{number}"), "one").await;
+    }
+    let zoe = UserId::new("zoe").unwrap();
+    let job = jobs(&world).await.pop().unwrap();
+    let job = Job { id: JobId(world.engine.next_id()), user: zoe.clone(), ..job };
+    world.clock.forward(1);
+    let job = Job { run_at: world.engine.now(), created_at: world.engine.now(), ..job };
+    let enqueue = ChangeSet::one(world.engine.now(), Change::EnqueueJob(Box::new(job)));
+    world.store.apply(&zoe, enqueue).await.unwrap();
+    let mut served = Vec::new();
+    for worker in ["one", "two"] {
+        served.push(world.engine.learning.learn_next(worker).await.unwrap().unwrap().user);
+    }
+    assert_eq!(served, [world.user.clone(), zoe]);
 }
 
 #[tokio::test]

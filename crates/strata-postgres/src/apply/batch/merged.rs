@@ -12,10 +12,11 @@ use super::super::commit::{COLUMNS, Commit, Evidence};
 use super::super::turns::{PlacedTurn, insert_turns};
 use super::super::{Done, replayed};
 use super::Waiting;
-use crate::connection::{Connections, Transaction};
+use crate::connection::Connections;
 use crate::error::{Fault, Outcome};
+use crate::lent::Transaction;
 use crate::row::{bound, count, json, micros};
-use crate::sql::{args, execute, rows};
+use crate::sql::{self, args, execute, rows};
 
 /// What became of a batch.
 pub(super) enum Merged {
@@ -38,9 +39,9 @@ pub(super) async fn apply(connections: &Connections, batch: &[Waiting]) -> Resul
     let undone = |_: Error| Failure::Undone;
     let mut transaction = Transaction::new(connections.get().await.map_err(undone)?);
     let begin = connections.begin();
-    let written = write(&transaction, &begin, batch).await;
+    let written = connections.answered(write(&transaction, &begin, batch)).await;
     match written {
-        Ok((Merged::Done(done), commit)) => match transaction.end("COMMIT").await {
+        Ok((Merged::Done(done), commit)) => match connections.answered(transaction.end("COMMIT")).await {
             Ok(()) => Ok(Merged::Done(done)),
             Err(fault) if fault.is_lost_connection() => {
                 drop(transaction);
@@ -53,12 +54,12 @@ pub(super) async fn apply(connections: &Connections, batch: &[Waiting]) -> Resul
             Err(_) => Err(Failure::Undone),
         },
         Ok((without, _)) => {
-            let _ = transaction.end("ROLLBACK").await;
+            let _ = connections.answered(transaction.end("ROLLBACK")).await;
             Ok(without)
         }
-        Err(_) => {
-            if transaction.client().is_ok_and(|client| !client.is_closed()) {
-                let _ = transaction.end("ROLLBACK").await;
+        Err(fault) => {
+            if !fault.is_lost_connection() && transaction.client().is_ok_and(|client| !client.is_closed()) {
+                let _ = connections.answered(transaction.end("ROLLBACK")).await;
             }
             Err(Failure::Undone)
         }
@@ -152,7 +153,7 @@ async fn raise_users(client: &Client, begin: &str, batch: &[Waiting]) -> Outcome
         each(|raise| raise.items),
         each(|raise| raise.terms)
     ];
-    let (begun, raised) = tokio::join!(client.batch_execute(begin), rows(client, &sql, args));
+    let (begun, raised) = tokio::join!(sql::batch(client, begin), rows(client, &sql, args));
     begun?;
     let raised = raised?;
     let mut now: BTreeMap<&str, (i64, i64)> = BTreeMap::new();

@@ -148,11 +148,31 @@ impl Writing<'_> {
     }
 }
 
-/// The row of the job that has waited longest among those that are due or whose lease has ended, and whose session no other
-/// worker holds.
+/// The row of the job that is next among those that are due or whose lease has ended, and whose session no other worker holds:
+/// the one that has waited longest, of the next user if users take turns.
 pub(crate) fn due_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Option<i64>> {
-    let mut select = conn.prepare_cached(
-        "SELECT j.row FROM jobs j
+    let Some(last) = &request.after else {
+        return first_due(conn, request, 0, "jobs_open", "AND j.user_id > ?5 ORDER BY j.run_at");
+    };
+    let mut known = conn.prepare_cached("SELECT id FROM users WHERE name = ?1")?;
+    let last = known.query_row([last.as_str()], |row| row.get(0)).optional()?.unwrap_or(0);
+    let order = "ORDER BY j.user_id, j.run_at";
+    match first_due(conn, request, last, "jobs_in_turn", &format!("AND j.user_id > ?5 {order}"))? {
+        None => first_due(conn, request, last, "jobs_in_turn", &format!("AND j.user_id <= ?5 {order}")),
+        found => Ok(found),
+    }
+}
+
+/// The first such job of some users, in the order of an index.
+fn first_due(
+    conn: &Connection,
+    request: &LeaseRequest,
+    last: i64,
+    index: &str,
+    users: &str,
+) -> Outcome<Option<i64>> {
+    let mut select = conn.prepare_cached(&format!(
+        "SELECT j.row FROM jobs j INDEXED BY {index}
          WHERE j.status IN ('queued', 'leased')
            AND ((j.status = 'queued' AND (j.run_at <= ?1 OR j.created_at > ?2 OR j.updated_at > ?2))
              OR (j.status = 'leased' AND (j.lease_until <= ?1 OR j.lease_until > ?3 OR j.updated_at > ?2)))
@@ -160,12 +180,12 @@ pub(crate) fn due_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Opti
                            WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
                              AND o.lease_until > ?1 AND o.lease_until <= ?3 AND o.updated_at <= ?2)
            AND (?4 IS NULL OR j.user_id = (SELECT id FROM users WHERE name = ?4))
-         ORDER BY j.run_at, j.created_at, j.id LIMIT 1",
-    )?;
+           {users}, j.created_at, j.id LIMIT 1"
+    ))?;
     let (now, latest, latest_end) =
         (micros(request.now), micros(request.latest()), micros(request.latest_end()));
     let user = request.user.as_ref().map(UserId::as_str);
-    Ok(select.query_row(params![now, latest, latest_end, user], |row| row.get(0)).optional()?)
+    Ok(select.query_row(params![now, latest, latest_end, user, last], |row| row.get(0)).optional()?)
 }
 
 /// Leases the job that [`due_job`] finds.

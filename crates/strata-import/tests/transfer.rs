@@ -1,0 +1,52 @@
+//! A whole store is moved into another one, and what differs afterwards is found.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+use strata_core::store::conformance::fixture::{add, ann, append, apply, at, key, memory};
+use strata_core::store::{Change, ChangeSet, InMemoryStore};
+use strata_core::vector::{ItemVector, Vector};
+use strata_core::{ErrorKind, ItemId, Store, TurnId};
+use strata_import::transfer;
+
+const MODEL: &str = "model";
+
+fn vector(turn: TurnId, components: &[f32]) -> ItemVector {
+    ItemVector { item: ItemId::Turn(turn), model: MODEL.to_owned(), vector: Vector::quantise(components) }
+}
+
+async fn moved(from: &dyn Store, to: &dyn Store) -> strata_core::Result<(u64, u64)> {
+    let moved = transfer(from, to, &[MODEL.to_owned()], |_, _| ()).await?;
+    Ok((moved.vectors, moved.keys))
+}
+
+#[tokio::test]
+async fn vectors_and_keys_are_compared_too() {
+    let (from, to) = (InMemoryStore::new(), InMemoryStore::new());
+    let turns = append(&from, &ann(), "s", &["the kiln is hot", "the glaze is blue", "it is late"]).await;
+    add(&from, &ann(), memory("the user fires clay")).await;
+    let vectors = vec![vector(turns[0], &[1.0, 0.5]), vector(turns[1], &[0.2, 1.0])];
+    apply(&from, &ann(), Change::PutVectors(vectors.clone())).await;
+    let kept = key(3);
+    apply(&from, &ann(), Change::AddKey(Box::new(kept.clone()))).await;
+    assert_eq!(moved(&from, &to).await.unwrap(), (2, 1));
+
+    // A vector that was made anew in the target is the source's again after the next run.
+    apply(&to, &ann(), Change::PutVectors(vec![vector(turns[1], &[-1.0, 0.1])])).await;
+    assert_eq!(moved(&from, &to).await.unwrap(), (2, 1));
+    let mut stored: Vec<ItemVector> =
+        to.vectors_since(&ann(), MODEL, 0).await.unwrap().into_iter().map(|stored| stored.vector).collect();
+    stored.sort_by_key(|stored| vectors.iter().position(|vector| vector.item == stored.item));
+    assert_eq!(stored, vectors);
+
+    // One that only the target has, and a key that was revoked there, are no copies.
+    apply(&to, &ann(), Change::PutVectors(vec![vector(turns[2], &[1.0, 1.0])])).await;
+    let error = moved(&from, &to).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("vectors"), "{error}");
+
+    let to = InMemoryStore::new();
+    moved(&from, &to).await.unwrap();
+    to.apply(&ann(), ChangeSet::one(at(9), Change::RevokeKey { id: kept.id })).await.unwrap();
+    let error = moved(&from, &to).await.unwrap_err();
+    assert!(error.message().contains(&kept.id.to_string()), "{error}");
+}
