@@ -24,7 +24,7 @@ The steps run in this order until one fails; a table at the end shows what each 
   packages   builds all tests; makes the wheel and the npm package with the binary that they use, and
              installs each into a clean environment, in target/packages
   tests      all tests, with nextest where it is installed
-  torture    one round of kills as `cargo xtask torture` runs them; the crash tests themselves are among the tests
+  torture    a round of each campaign that kills, as `cargo xtask torture` runs them, and the parsers
   doc tests  the examples in the documentation
   coverage   which lines the tests of language, core and engine reach: printed, never a failure;
              needs llvm-tools

@@ -19,15 +19,23 @@ pub(crate) struct Arguments {
     /// Only campaigns whose name holds this.
     #[arg(long)]
     only: Option<String>,
+    /// Only the campaigns of the check.
+    #[arg(skip)]
+    is_share: bool,
     /// The rounds of each crash test in one run; without it, each test's own number.
     #[arg(long)]
     rounds: Option<u64>,
 }
 
 impl Arguments {
-    /// The share of the check: one round of kills, with all that a longer campaign does.
+    /// The share of the check: a round of each campaign that kills, and the parsers; two minutes of it.
     pub(crate) fn share() -> Self {
-        Self { minutes: 0, only: Some("every kind of write".to_owned()), rounds: Some(1) }
+        Self { minutes: 0, only: None, is_share: true, rounds: Some(1) }
+    }
+
+    fn wants(&self, campaign: &Campaign) -> bool {
+        let is_named = self.only.as_ref().is_none_or(|only| campaign.name.contains(only.as_str()));
+        is_named && (!self.is_share || campaign.name.starts_with("kills") || campaign.name == "parsers")
     }
 }
 
@@ -41,12 +49,14 @@ struct Campaign {
     filter: Option<&'static str>,
 }
 
-const CAMPAIGNS: [Campaign; 13] = [
+const CAMPAIGNS: [Campaign; 17] = [
     whole("kills while turns are appended", "strata", "crash"),
     whole("kills during chats", "strata", "proxy_crash"),
     whole("kills while Strata learns", "strata", "learning_crash"),
     whole("kills under every kind of write", "strata", "write_paths_crash"),
+    whole("kills during compaction", "strata", "compaction_crash"),
     whole("kills of a vault", "strata-vault", "crash"),
+    whole("kills while contexts are saved", "strata-context", "crash"),
     whole("full, failing and slow disks", "strata", "outages"),
     whole("several processes, PostgreSQL", "strata", "postgres_processes"),
     whole("forgotten bytes", "strata-store", "forgetting"),
@@ -54,6 +64,8 @@ const CAMPAIGNS: [Campaign; 13] = [
     whole("files that are moved or replaced", "strata-store", "moved"),
     Campaign { name: "clocks that jump", package: "strata-engine", test: None, filter: Some("clock_ahead") },
     whole("bad input", "strata", "hostile"),
+    whole("memory of large requests", "strata", "limits"),
+    Campaign { name: "slow clients", package: "strata-server", test: None, filter: Some("serve::tests") },
     whole("parsers", "strata-fuzz", "targets"),
 ];
 
@@ -72,10 +84,7 @@ struct Record {
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let wanted = |campaign: &&Campaign| {
-        arguments.only.as_ref().is_none_or(|only| campaign.name.contains(only.as_str()))
-    };
-    let campaigns: Vec<&Campaign> = CAMPAIGNS.iter().filter(wanted).collect();
+    let campaigns: Vec<&Campaign> = CAMPAIGNS.iter().filter(|campaign| arguments.wants(campaign)).collect();
     if campaigns.is_empty() {
         bail!("no campaign has such a name; there are:\n{}", names());
     }
@@ -179,9 +188,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_the_check_is_a_campaign() {
-        let only = Arguments::share().only.unwrap();
-        assert_eq!(CAMPAIGNS.iter().filter(|campaign| campaign.name.contains(&only)).count(), 1);
+    fn the_share_of_the_check_kills_under_every_kind_of_work() {
+        let share = Arguments::share();
+        let names = CAMPAIGNS.iter().filter(|campaign| share.wants(campaign)).map(|campaign| campaign.name);
+        let names: Vec<&str> = names.collect();
+        for word in [
+            "appended",
+            "chats",
+            "learns",
+            "every kind of write",
+            "vault",
+            "compaction",
+            "contexts",
+            "parsers",
+        ] {
+            assert!(names.iter().any(|name| name.contains(word)), "{word}: {names:?}");
+        }
+    }
+
+    /// A crash test that no campaign runs would not be repeated.
+    #[test]
+    fn every_crash_test_is_in_a_campaign() {
+        let workspace = Workspace::locate().unwrap();
+        for package in std::fs::read_dir(workspace.root().join("crates")).unwrap().flatten() {
+            let Ok(tests) = std::fs::read_dir(package.path().join("tests")) else { continue };
+            for test in tests.flatten().map(|test| test.file_name().to_string_lossy().into_owned()) {
+                let Some(name) = test.strip_suffix(".rs").filter(|name| name.ends_with("crash")) else {
+                    continue;
+                };
+                let is_run = |campaign: &Campaign| {
+                    *campaign.package == *package.file_name() && campaign.test == Some(name)
+                };
+                // An import is one command, which its own test kills at every step.
+                assert!(name == "import_crash" || CAMPAIGNS.iter().any(is_run), "{test}");
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::clock::MicrosecondClock;
 use crate::contexts::Contexts;
 use crate::conversation::Conversation;
 use crate::forgetting::Forgetting;
+use crate::forgotten::Forgotten;
 use crate::imports::Imports;
 use crate::index::Indexes;
 use crate::jobs::Jobs;
@@ -219,13 +220,14 @@ impl Wiring {
     fn build(self) -> Engine {
         let Settings { limits, embed, recall, learn, .. } = &*self.settings;
         let (recall, learn) = (Arc::new(recall.clone()), Arc::new(learn.clone()));
-        let log = RequestLog::new(self.store.clone(), self.clock.clone());
+        let forgotten = Arc::<Forgotten>::default();
+        let log = RequestLog::new(self.store.clone(), self.clock.clone(), forgotten.clone());
         let jobs = self.jobs(&learn);
         let queues = Arc::<Queues>::default();
         let maintenance = self.maintenance(*embed);
         let recall = self.recall(recall, log.clone(), maintenance.clone());
-        let sessions = self.sessions(*limits, queues.clone());
-        let recording = self.recording(*limits, queues, jobs.clone());
+        let sessions = self.sessions(*limits, queues.clone(), log.clone());
+        let recording = self.recording(*limits, queues, jobs.clone(), forgotten);
         let memories = self.memories(*limits);
         let summaries = self.summaries(&learn, jobs.clone(), sessions.clone());
         let prompting = self.prompting(recall.clone(), recording.clone(), *limits);
@@ -236,6 +238,7 @@ impl Wiring {
             forgetting: Forgetting {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
+                ids: self.ids.clone(),
                 log,
                 indexes: self.indexes.clone(),
             },
@@ -326,11 +329,18 @@ impl Wiring {
         }
     }
 
-    fn sessions(&self, limits: Limits, queues: Arc<Queues>) -> Sessions {
-        Sessions { store: self.store.clone(), clock: self.clock.clone(), limits, queues }
+    fn sessions(&self, limits: Limits, queues: Arc<Queues>, log: RequestLog) -> Sessions {
+        let (store, clock, ids) = (self.store.clone(), self.clock.clone(), self.ids.clone());
+        Sessions { store, clock, ids, log, limits, queues }
     }
 
-    fn recording(&self, limits: Limits, queues: Arc<Queues>, jobs: Jobs) -> Recording {
+    fn recording(
+        &self,
+        limits: Limits,
+        queues: Arc<Queues>,
+        jobs: Jobs,
+        forgotten: Arc<Forgotten>,
+    ) -> Recording {
         Recording {
             store: self.store.clone(),
             clock: self.clock.clone(),
@@ -340,6 +350,7 @@ impl Wiring {
             limits,
             prompts: self.prompts.clone(),
             queues,
+            forgotten,
             recorded: Arc::default(),
             jobs,
         }

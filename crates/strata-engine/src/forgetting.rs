@@ -6,19 +6,20 @@ use crate::index::Indexes;
 use crate::recall::RequestLog;
 use strata_core::error::{Error, Result};
 use strata_core::id::UserId;
-use strata_core::ports::Clock;
+use strata_core::ports::{Clock, IdSource};
 use strata_core::store::{
     Change, ChangeSet, Forget, Head, JobQuery, KeyQuery, MetricQuery, Page, Removed, Store,
 };
 
 /// How often forgetting is repeated while another task writes rows of the same user.
-const MAX_ROUNDS: u32 = 10;
+pub(crate) const MAX_ROUNDS: u32 = 10;
 
 /// Forgets users.
 #[derive(Clone)]
 pub struct Forgetting {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) log: RequestLog,
     pub(crate) indexes: Option<Arc<Indexes>>,
 }
@@ -34,7 +35,7 @@ impl Forgetting {
         for _ in 0..MAX_ROUNDS {
             // Rows of requests wait to be written in the background. A row that is being written right now may come after
             // the change set that forgets, so forgetting is repeated.
-            let is_writing = self.log.forget(user);
+            let is_writing = self.log.forget(user, None, self.ids.next());
             let change = Change::Forget(Forget::User);
             let round = self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed;
             removed.sessions += round.sessions;
@@ -69,7 +70,9 @@ mod tests {
     use super::*;
     use crate::recall::RecallRequest;
     use crate::recall::tests::fixture::World;
+    use jiff::SignedDuration;
     use strata_core::error::ErrorKind;
+    use strata_core::id::{RequestId, SessionId};
 
     #[tokio::test]
     async fn nothing_of_a_forgotten_user_is_left_in_store_and_memory() {
@@ -86,6 +89,32 @@ mod tests {
         assert!(found.items.is_empty(), "{:?}", found.items);
         // A second time there is nothing to forget, and that is not an error.
         assert_eq!(world.engine.forgetting.user(&world.user).await.unwrap(), Removed::default());
+    }
+
+    #[tokio::test]
+    async fn a_question_of_a_forgotten_session_or_user_leaves_no_row() {
+        for forgets_user in [false, true] {
+            let world = World::new();
+            world.say("s", "the lighthouse keeper has a parrot").await;
+            let session = SessionId::new("s").unwrap();
+            let asked = RecallRequest { session: Some(session.clone()), ..RecallRequest::new("parrot") };
+            world.recall(&asked).await;
+            // The reply to this question is still under way.
+            let log = &world.engine.forgetting.log;
+            let id = RequestId(world.engine.next_id());
+            let row = log.row(&asked, id, None, SignedDuration::ZERO);
+            if forgets_user {
+                world.engine.forgetting.user(&world.user).await.unwrap();
+            } else {
+                world.engine.sessions.delete(&world.user, &session).await.unwrap();
+            }
+            world.engine.prompting.note_chat(&world.user, row).await;
+            let rows = world.engine.requests.list(&world.user, None, 9).await.unwrap();
+            assert!(rows.is_empty(), "{rows:?}");
+            // What is asked afterwards is noted.
+            world.recall(&asked).await;
+            assert_eq!(world.engine.requests.list(&world.user, None, 9).await.unwrap().len(), 1);
+        }
     }
 
     #[tokio::test]

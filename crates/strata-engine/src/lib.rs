@@ -12,6 +12,7 @@ mod conversation;
 mod engine;
 pub mod filter;
 mod forgetting;
+mod forgotten;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod hygiene;

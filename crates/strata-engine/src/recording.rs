@@ -19,6 +19,7 @@ use std::sync::atomic::AtomicU64;
 use strata_core::ports::{Clock, Compute, IdSource, TokenCounter};
 use strata_core::store::Store;
 
+use crate::forgotten::Forgotten;
 use crate::jobs::Jobs;
 use crate::limits::Limits;
 use crate::prompt::PromptRules;
@@ -42,6 +43,8 @@ pub struct Recording {
     pub(crate) prompts: Arc<PromptRules>,
     /// The writers of each session at the moment.
     pub(crate) queues: Arc<Queues>,
+    /// What was forgotten while a chat was under way.
+    pub(crate) forgotten: Arc<Forgotten>,
     /// The number of turns recorded through this part and its clones.
     pub(crate) recorded: Arc<AtomicU64>,
     pub(crate) jobs: Jobs,

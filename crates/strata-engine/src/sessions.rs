@@ -1,12 +1,14 @@
 //! Sessions and their turns.
 
+use crate::forgetting::MAX_ROUNDS;
 use crate::jobs::was_overtaken;
 use crate::limits::Limits;
+use crate::recall::RequestLog;
 use crate::recording::{MAX_TRIES, Queues, session_now};
 use std::sync::Arc;
 use strata_core::error::{Error, Result};
 use strata_core::id::{SessionId, TurnId, UserId};
-use strata_core::ports::Clock;
+use strata_core::ports::{Clock, IdSource};
 use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::store::Store;
@@ -18,6 +20,8 @@ use strata_core::turn::{Hidden, HiddenReason, Turn};
 pub struct Sessions {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) log: RequestLog,
     pub(crate) limits: Limits,
     pub(crate) queues: Arc<Queues>,
 }
@@ -57,9 +61,17 @@ impl Sessions {
         Ok(())
     }
 
-    /// Destroys a session with its turns, its summaries and the memories bound to it, and returns how much was
-    /// destroyed.
+    /// Destroys a session with its turns, its summaries, its requests and the memories bound to it, and returns how much
+    /// was destroyed. A chat of the session that has begun before is not recorded any more.
     pub async fn delete(&self, user: &UserId, session: &SessionId) -> Result<Removed> {
+        for _ in 0..MAX_ROUNDS {
+            if !self.log.forget(user, Some(session), self.ids.next()) {
+                break;
+            }
+            // A row of a request is being written right now. It must not come after the change set that forgets, so a
+            // write that changes nothing waits for it.
+            self.store.apply(user, ChangeSet::new(self.clock.now(), Vec::new())).await?;
+        }
         let change = Change::Forget(Forget::Session(session.clone()));
         Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)
     }

@@ -6,13 +6,19 @@ use strata_fuzz::change::{Numbers, changed};
 /// The number of changed inputs for each target: all of them take a few seconds in an unoptimised build.
 const INPUTS: usize = 300;
 
+/// `cargo xtask torture` gives each run another seed.
+fn seed() -> u64 {
+    let given = std::env::var("STRATA_TEST_SEED");
+    given.map_or(0, |seed| seed.parse::<u64>().expect("a number as a seed") << 16)
+}
+
 #[test]
 fn every_target_takes_any_bytes() {
     let all: Vec<&str> = TARGETS.iter().flat_map(|target| target.examples).copied().collect();
     for target in TARGETS {
         let examples: Vec<Vec<u8>> = target.examples.iter().map(|text| text.as_bytes().to_vec()).collect();
         assert!(!examples.is_empty(), "{} has examples", target.name);
-        let mut numbers = Numbers::new(7);
+        let mut numbers = Numbers::new(7 ^ seed());
         let inputs = (0..INPUTS).map(|_| changed(&examples, &mut numbers));
         for input in all.iter().map(|text| text.as_bytes().to_vec()).chain(inputs) {
             let ran = std::panic::catch_unwind(|| (target.run)(&input));

@@ -1,7 +1,12 @@
 //! Checking the store: a quick check, and a thorough one that reads everything.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use strata_core::store::{CheckDepth, Health};
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use crate::connection::Connection;
 use crate::error::Outcome;
@@ -13,6 +18,9 @@ const NAMED: usize = 20;
 
 /// A quick check of a store with more rows takes the planner's estimates, because a monitor asks every few seconds.
 const COUNTED: u64 = 200_000;
+
+/// How long the outcome of a write that was tried counts, because several monitors may ask at once.
+const PROBED: Duration = Duration::from_millis(500);
 
 /// Checks the server's settings before the store is used: refuses an encoding that cannot hold every text, and warns of settings
 /// under which a crash loses acknowledged data.
@@ -59,10 +67,7 @@ pub(crate) async fn check(connection: Connection, location: String, depth: Check
         bytes: count(client, "SELECT pg_database_size(current_database())").await?,
         problems: Vec::new(),
     };
-    if let Err(fault) = probe(client).await {
-        let error = strata_core::Error::from(fault);
-        health.problems.push(format!("the store cannot be written: {error}"));
-    }
+    health.problems.extend(problem_of_writes(client, &health.location).await);
     if depth == CheckDepth::Thorough {
         examine(client, &mut health.problems).await?;
     }
@@ -97,10 +102,39 @@ async fn count(client: &Client, sql: &str) -> Outcome<u64> {
     Ok(one(client, sql, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
-/// Whether a write could begin now: a standby and a database that was set to read-only refuse it. No row is changed.
+/// The problem that keeps writes from being committed, if there is one. What was found within the last half second still
+/// holds.
+async fn problem_of_writes(client: &Client, location: &str) -> Option<String> {
+    static FOUND: Mutex<Option<HashMap<String, (Instant, Option<String>)>>> = Mutex::new(None);
+    let lock = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = lock().as_ref().and_then(|found| found.get(location).cloned());
+    if let Some((_, problem)) = known.filter(|(at, _)| at.elapsed() < PROBED) {
+        return problem;
+    }
+    let problem = probe(client).await.err().map(|fault| {
+        let error = strata_core::Error::from(fault);
+        format!("the store cannot be written: {error}")
+    });
+    lock().get_or_insert_default().insert(location.to_owned(), (Instant::now(), problem.clone()));
+    problem
+}
+
+/// Commits a write. A standby, a database that was set to read-only and a disk that fails refuse it. On a full disk, an update
+/// finds room in a page that is there already, so a table also grows by a page; it is empty again after the commit.
 async fn probe(client: &Client) -> Outcome<()> {
-    execute(client, "UPDATE strata_format SET version = version WHERE NOT only_row", &[]).await?;
-    Ok(())
+    execute(client, "UPDATE strata_format SET version = version WHERE only_row", &[]).await?;
+    let grown = client
+        .batch_execute(
+            "SET LOCAL client_min_messages = warning;
+             CREATE TEMPORARY TABLE IF NOT EXISTS strata_probe (filler text) ON COMMIT DELETE ROWS;
+             INSERT INTO pg_temp.strata_probe VALUES ('x')",
+        )
+        .await;
+    match grown {
+        // Not every role may create temporary tables.
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
+        grown => Ok(grown?),
+    }
 }
 
 async fn examine(client: &Client, problems: &mut Vec<String>) -> Outcome<()> {
@@ -147,3 +181,29 @@ const EXAMINATIONS: [(&str, &str, &str); 4] = [
         "` are wrong; report this as a defect",
     ),
 ];
+
+#[cfg(all(test, feature = "test-server"))]
+mod tests {
+    use super::*;
+    use crate::test_server;
+
+    #[tokio::test]
+    async fn the_probe_commits_so_a_database_that_cannot_is_noticed() {
+        let database = test_server::database().await;
+        drop(database.open().await);
+        let client = database.client().await;
+        let problem = async |place: &str| problem_of_writes(&client, place).await;
+        assert_eq!(problem("a").await, None);
+        // Twice, because the table that grows is there then.
+        assert_eq!(problem("b").await, None);
+        let fail = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+                    $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
+                    CREATE CONSTRAINT TRIGGER full_disk AFTER UPDATE ON strata_format
+                    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION full_disk()";
+        client.batch_execute(fail).await.unwrap();
+        let found = problem("c").await.unwrap();
+        assert!(found.contains("out of disk space"), "{found}");
+        client.batch_execute("DROP FUNCTION full_disk CASCADE").await.unwrap();
+        assert_eq!(problem("d").await, None);
+    }
+}

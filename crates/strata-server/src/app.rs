@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use strata_core::store::{KeyQuery, Page, Removed};
-use strata_core::{Error, UserId};
+use strata_core::{Error, SessionId, UserId};
 use strata_engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -73,11 +73,21 @@ impl App {
     pub(crate) async fn forget_user(&self, user: &UserId) -> strata_core::Result<Removed> {
         self.refuse_last_key(user).await?;
         // First what would be written later.
-        self.proxy().spill.forget(user);
+        self.proxy().spill.forget(user, None);
         let removed = self.engine().forgetting.user(user).await?;
         self.keys().forget(user);
         self.proxy().histories.forget(user);
         Ok(removed)
+    }
+
+    /// Forgets a session of a user, and what is kept of it until the store works.
+    pub(crate) async fn forget_session(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+    ) -> strata_core::Result<Removed> {
+        self.proxy().spill.forget(user, Some(session));
+        self.engine().sessions.delete(user, session).await
     }
 
     /// A server without keys is open, so a request may not destroy the last ones. `strata users forget` may.

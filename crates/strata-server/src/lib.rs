@@ -45,3 +45,4 @@ pub use settings::{
     UpstreamUrl,
 };
 pub use strata_http::{Authorities, ProxyError, Transport};
+pub use upstream::forget_kept_chats;

@@ -2,6 +2,7 @@
 
 mod background;
 mod choice;
+mod owed;
 mod paths;
 mod secrets;
 mod sessions;
@@ -29,10 +30,12 @@ use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
 pub(crate) use background::{BackgroundId, BackgroundReplies};
 pub(crate) use choice::{Asked, Upstreams};
+pub(crate) use owed::Debt;
 pub(crate) use paths::{decoded, with_plain_path};
 pub(crate) use secrets::{remove_keys, without_keys};
 pub(crate) use sessions::{Injected, PromptHistories, PromptPrint, hash};
-pub(crate) use spill::{Spill, SpilledExchange};
+pub use spill::forget_in as forget_kept_chats;
+pub(crate) use spill::{Spill, Spilled, SpilledExchange, set_aside};
 pub(crate) use stored::StoredPath;
 pub(crate) use unnamed::UnnamedClients;
 

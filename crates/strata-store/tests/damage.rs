@@ -5,11 +5,15 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use strata_core::memory::Memory;
+use strata_core::metric::RequestMetric;
 use strata_core::store::conformance::fixture::{
     add, ann, append, apply, at, bob, enqueue, found, job, key, lease, memory, request, session, summary,
-    words,
+    turn, words,
 };
-use strata_core::store::{Change, CheckDepth, Forget, Item, MemoryQuery, MemorySelect, Page, TurnQuery};
+use strata_core::store::{
+    Change, ChangeSet, CheckDepth, Forget, Idempotency, Item, MemoryQuery, MemorySelect, Page, TurnQuery,
+};
 use strata_core::{Store, Turn};
 use strata_store::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
@@ -154,4 +158,83 @@ async fn a_damaged_memory_does_not_stop_forgetting_and_a_damaged_job_no_other() 
     let all = MemoryQuery::new(MemorySelect::All);
     assert_eq!(store.memories(&ann(), &all).await.unwrap().len(), 1);
     assert!(store.sessions(&ann(), Page::first(9)).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn forgetting_reaches_what_was_put_aside() {
+    let damages = [
+        "UPDATE memories SET metadata = '{' WHERE content LIKE 'Bound%'",
+        "UPDATE memories SET metadata = '{' WHERE content LIKE 'Said%'",
+        "UPDATE jobs SET payload = '{' WHERE session = 's'",
+        "UPDATE requests SET metric = '{}' WHERE session = 's'",
+    ];
+    for forgets_session in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strata.db");
+        let store = filled(&path).await;
+        let said = turns(&store, 1).await[0].id;
+        let bound = Memory { session: Some(session("s")), ..memory("Bound to the session") };
+        let stated = Memory { source_turns: vec![said], ..memory("Said in the session") };
+        let ids = [bound.id, stated.id];
+        add(&store, &ann(), bound).await;
+        add(&store, &ann(), stated).await;
+        let asked = RequestMetric { session: Some(session("s")), ..request(2) };
+        apply(&store, &ann(), Change::AddRequest(Box::new(asked))).await;
+        for sql in damages {
+            damage(&path, sql);
+        }
+        damage(&path, "UPDATE memories SET metadata = '{' WHERE content LIKE '%ladder%'");
+        assert_eq!(store.repair(at(50)).await.unwrap(), 5);
+        if forgets_session {
+            apply(&store, &ann(), Change::Forget(Forget::Session(session("s")))).await;
+        } else {
+            for id in ids {
+                apply(&store, &ann(), Change::Forget(Forget::Memory(id))).await;
+            }
+        }
+        let left = store.quarantined().await.unwrap();
+        let mut left: Vec<&str> = left.iter().map(|row| row.table.as_str()).collect();
+        left.sort_unstable();
+        let wanted: &[&str] = if forgets_session { &["memories"] } else { &["jobs", "memories", "requests"] };
+        assert_eq!(left, wanted);
+    }
+}
+
+#[tokio::test]
+async fn a_former_statement_that_was_put_aside_is_forgotten_with_the_latest() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    let former = add(&store, &ann(), memory("Keeps two parrots")).await;
+    let id = add(&store, &ann(), memory("Keeps three parrots")).await;
+    let close = Change::CloseMemory { id: former, valid_to: at(9), replaced_by: Some(id) };
+    apply(&store, &ann(), close).await;
+    damage(&path, "UPDATE memories SET metadata = '{' WHERE content LIKE '%two parrots'");
+    assert_eq!(store.repair(at(50)).await.unwrap(), 1);
+    let applied = apply(&store, &ann(), Change::Forget(Forget::Memory(id))).await;
+    assert_eq!(applied.removed.memories, 2);
+    assert!(store.quarantined().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn one_damaged_answer_leaves_the_other_answers_of_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    for key in ["first", "second", "third"] {
+        let turns = Change::AppendTurns { session: session("s"), turns: vec![turn(key)] };
+        let set = ChangeSet {
+            idempotency: Some(Idempotency { key: key.to_owned(), fingerprint: 1 }),
+            ..ChangeSet::one(at(9), turns)
+        };
+        store.apply(&ann(), set).await.unwrap();
+    }
+    damage(&path, "UPDATE idempotency SET answer = '{' WHERE key = 'second'");
+    assert_eq!(store.repair(at(50)).await.unwrap(), 1);
+    let kept = store.quarantined().await.unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].content["key"], "second");
+    let conn = Connection::open(&path).unwrap();
+    let left: i64 = conn.query_row("SELECT count(*) FROM idempotency", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 2);
 }

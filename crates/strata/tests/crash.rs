@@ -53,17 +53,22 @@ fn no_acknowledged_turn_is_lost_when_the_server_is_killed() {
     let file = directory.path().join("crash.db");
     let mut random = Random(support::seed(SEED));
     let mut known = Known::default();
-    for round in 0..support::rounds(ROUNDS) {
+    let rounds = support::rounds(ROUNDS);
+    for round in 0..rounds {
         let server = Server::start(&file);
         verify(&server, &known, round);
         let deadly = 1 + random.below(MOST_ACKNOWLEDGED);
         run_until_killed(server, &mut known, round, deadly);
     }
     let server = Server::start(&file);
-    verify(&server, &known, ROUNDS);
+    verify(&server, &known, rounds);
     search_for_all(&server, &known);
     check_file(server, &file);
-    assert!(known.acknowledged.len() as u64 > ROUNDS * 10, "{} turns prove little", known.acknowledged.len());
+    assert!(
+        known.acknowledged.len() as u64 > rounds * 10 || rounds < ROUNDS,
+        "{} turns prove little",
+        known.acknowledged.len()
+    );
 }
 
 /// Lets the clients append until `deadly` requests are acknowledged, and kills the server while they continue.

@@ -7,6 +7,8 @@
 mod support;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -63,6 +65,18 @@ fn readiness(client: &mut Client) -> u16 {
     status
 }
 
+/// Waits until this many chats are kept in files beside the store.
+fn await_kept(store: &Path, count: usize, server: &Server) {
+    let spill = store.with_file_name("strata.db-spill");
+    // A file that is still being written has another ending, and is no chat yet.
+    let is_chat = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|ending| ending == "json");
+    let kept = || fs::read_dir(&spill).map_or(0, |entries| entries.flatten().filter(is_chat).count());
+    let began = Instant::now();
+    while kept() != count {
+        assert!(began.elapsed() < PATIENCE, "{} chats are kept:\n{}", kept(), server.log());
+    }
+}
+
 #[test]
 fn chats_of_a_short_outage_are_recorded_when_it_is_over() {
     for fault in ["write enospc", "write eio", "sync eio"] {
@@ -103,22 +117,173 @@ fn a_chat_that_could_not_be_recorded_survives_the_death_of_the_process() {
     shim.set("write eio");
     let question = "is this kept";
     assert_eq!(chat(&mut client, "t", question).status, 200);
-    let spill = folder.path().join("strata.db-spill");
-    // A file that is still being written has another ending, and is no chat yet.
-    let is_chat = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|ending| ending == "json");
-    let kept = || fs::read_dir(&spill).map_or(0, |entries| entries.flatten().filter(is_chat).count());
-    let await_kept = |count: usize, server: &Server| {
-        let began = Instant::now();
-        while kept() != count {
-            assert!(began.elapsed() < PATIENCE, "{} chats are kept:\n{}", kept(), server.log());
-        }
-    };
-    await_kept(1, &server);
+    await_kept(&file, 1, &server);
     server.kill();
     shim.set("");
     let server = start(&shim, &file, &upstream);
     await_recorded(&mut server.client(), "t", question);
-    await_kept(0, &server);
+    await_kept(&file, 0, &server);
+}
+
+#[test]
+fn a_chat_whose_client_closes_its_half_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = Upstream::start();
+    let server =
+        Server::start_with(&folder.path().join("strata.db"), &[&format!("upstream={}", upstream.url())]);
+    for stream in [false, true] {
+        let question = format!("half closed, {stream}");
+        let said = json!([{"role": "user", "content": question}]);
+        let body = json!({"model": "m", "memory_id": "h", "stream": stream, "messages": said}).to_string();
+        let mut connection = TcpStream::connect(server.address()).unwrap();
+        write!(
+            connection,
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        connection.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        await_recorded(&mut server.client(), "h", &question);
+    }
+}
+
+/// The next chat of a growing conversation, as a stateless client sends it. Adds question and reply to `said`.
+fn go_on(client: &mut Client, session: &str, said: &mut Vec<Value>, question: &str, reply: &str) -> String {
+    said.push(json!({"role": "user", "content": question}));
+    let body = json!({"model": "m", "memory_id": session, "messages": said});
+    let answer = client.post("/v1/chat/completions", &body).unwrap();
+    assert_eq!(answer.status, 200, "a chat never fails");
+    said.push(json!({"role": "assistant", "content": reply}));
+    answer.header("x-strata-memory-recorded").unwrap_or_default().to_owned()
+}
+
+/// Waits until the session is the conversation: each message once, in order, and none abandoned.
+fn await_conversation(client: &mut Client, session: &str, said: &[Value], server: &Server) {
+    let began = Instant::now();
+    let wanted: Vec<&str> = said.iter().filter_map(|message| message["content"].as_str()).collect();
+    loop {
+        let turns = turns(client, session);
+        let stored: Vec<&str> = turns.iter().filter_map(|turn| turn["content"].as_str()).collect();
+        if stored == wanted {
+            assert!(turns.iter().all(|turn| turn["hidden"].is_null()), "{turns:#?}");
+            return;
+        }
+        assert!(stored.len() <= wanted.len() && began.elapsed() < PATIENCE, "{turns:#?}\n{}", server.log());
+    }
+}
+
+#[test]
+fn a_conversation_that_goes_on_through_an_outage_is_recorded_in_its_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let (shim, upstream) = (Shim::new(&file), Upstream::start());
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    let mut said: Vec<Vec<Value>> = vec![Vec::new(); 4];
+    let talk = |client: &mut Client, said: &mut [Vec<Value>], part: &str| {
+        for (number, said) in said.iter_mut().enumerate() {
+            for step in 0..3 {
+                let question = format!("{part} {step}");
+                let recorded = go_on(client, &format!("c{number}"), said, &question, &reply_to(&question));
+                assert_eq!(recorded == "true", part != "during", "{part}: {recorded}");
+            }
+        }
+    };
+    talk(&mut client, &mut said[..2], "before");
+    shim.set("write enospc");
+    talk(&mut client, &mut said, "during");
+    shim.set("");
+    for (number, said) in said.iter().enumerate() {
+        await_conversation(&mut client, &format!("c{number}"), said, &server);
+    }
+    talk(&mut client, &mut said, "after");
+    for (number, said) in said.iter().enumerate() {
+        await_conversation(&mut client, &format!("c{number}"), said, &server);
+    }
+}
+
+#[test]
+fn chats_with_equal_replies_survive_the_death_of_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let (shim, upstream) = (Shim::new(&folder.path().join("strata.db-wal")), Upstream::start());
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    let mut said = Vec::new();
+    go_on(&mut client, "s", &mut said, "say fine", "fine");
+    await_conversation(&mut client, "s", &said, &server);
+    shim.set("write eio");
+    for _ in 0..2 {
+        assert_eq!(go_on(&mut client, "s", &mut said, "say fine", "fine"), "later");
+    }
+    await_kept(&file, 2, &server);
+    server.kill();
+    shim.set("");
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    await_conversation(&mut client, "s", &said, &server);
+    await_kept(&file, 0, &server);
+    go_on(&mut client, "s", &mut said, "say fine", "fine");
+    await_conversation(&mut client, "s", &said, &server);
+}
+
+#[test]
+fn a_kept_chat_of_a_forgotten_user_or_session_is_never_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let (shim, upstream) = (Shim::new(&folder.path().join("strata.db-wal")), Upstream::start());
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    chat(&mut client, "s", "before the outage");
+    await_recorded(&mut client, "s", "before the outage");
+    shim.set("write eio");
+    chat(&mut client, "t", "a secret of the session");
+    await_kept(&file, 1, &server);
+    // The store cannot forget it now, and has nothing of it.
+    let _ = client.send("DELETE", "/sessions/t", &[], b"").unwrap();
+    await_kept(&file, 0, &server);
+    chat(&mut client, "s", "a secret of the user");
+    await_kept(&file, 1, &server);
+    shim.set("");
+    server.kill();
+    // A server that dies while it writes a file leaves a part of it.
+    let spill = folder.path().join("strata.db-spill");
+    fs::write(spill.join("half.partial"), "a secret of the user").unwrap();
+    let forget = support::strata()
+        .args(["--store", &support::store_url(&file), "users", "forget", "default", "--yes"])
+        .output()
+        .unwrap();
+    assert!(forget.status.success(), "{}", support::show(&forget));
+    assert_eq!(fs::read_dir(&spill).unwrap().count(), 0);
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    for session in ["s", "t"] {
+        assert_eq!(turns(&mut client, session), Vec::<Value>::new(), "{session}");
+    }
+}
+
+#[test]
+fn chats_are_kept_while_the_file_of_the_store_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let (shim, upstream) = (Shim::new(&file), Upstream::start());
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    let mut said = Vec::new();
+    assert_eq!(go_on(&mut client, "s", &mut said, "one", &reply_to("one")), "true");
+    let aside = folder.path().join("aside.db");
+    fs::rename(&file, &aside).unwrap();
+    for question in ["two", "three"] {
+        assert_eq!(go_on(&mut client, "s", &mut said, question, &reply_to(question)), "later");
+    }
+    await_kept(&file, 2, &server);
+    fs::rename(&aside, &file).unwrap();
+    await_conversation(&mut client, "s", &said, &server);
+    await_kept(&file, 0, &server);
 }
 
 #[test]

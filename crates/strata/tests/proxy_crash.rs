@@ -60,7 +60,8 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     let upstream = Apis::start();
     let mut random = Random(support::seed(SEED));
     let mut chats = Vec::new();
-    for round in 0..support::rounds(ROUNDS) {
+    let rounds = support::rounds(ROUNDS);
+    for round in 0..rounds {
         let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));
         let deadly = 1 + random.below(MOST_RECEIVED);
         chats.extend(run_until_killed(server, round, deadly));
@@ -68,7 +69,10 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));
     let ended = chats.iter().filter(|chat| chat.has_ended).count();
     let cut = chats.iter().filter(|chat| chat.has_begun && !chat.has_ended).count();
-    assert!(ended as u64 > ROUNDS && cut > 0, "{ended} ends and {cut} cuts prove little");
+    assert!(
+        ended as u64 > rounds && (cut > 0 || rounds < ROUNDS),
+        "{ended} ends and {cut} cuts prove little"
+    );
     check_all(&server, &chats, Begun::IsRecorded);
 }
 

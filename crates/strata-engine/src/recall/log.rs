@@ -4,15 +4,17 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
 
 use strata_core::error::{ErrorKind, Result};
-use strata_core::id::{RequestId, UserId};
+use strata_core::id::{RequestId, SessionId, UserId};
 use strata_core::metric::{ErrorStage, PromptUse, RequestMetric};
 use strata_core::ports::Clock;
 use strata_core::scope::Scope;
 use strata_core::store::{Change, ChangeSet, Store};
 use strata_core::trace::RetrievalPath;
 
+use crate::forgotten::Forgotten;
 use crate::recall::{RecallRequest, Recalled};
 
 /// The log of requests. A row is queued at once and written later by [`RequestLog::flush`], off the caller's path.
@@ -21,6 +23,7 @@ pub(crate) struct RequestLog {
     pub(super) store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     unwritten: Arc<Unwritten>,
+    forgotten: Arc<Forgotten>,
 }
 
 /// The maximum number of queued rows. Beyond it, the oldest row is dropped and a warning is logged.
@@ -63,10 +66,12 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    fn take(waiting: &'a Unwritten) -> Self {
+    /// The next rows. A row whose user or session was forgotten is dropped, also if it was queued or tried before.
+    fn take(waiting: &'a Unwritten, forgotten: &Forgotten) -> Self {
         let mut rows = waiting.lock();
         let count = rows.len().min(BATCH);
-        let rows: VecDeque<_> = rows.drain(..count).collect();
+        let mut rows: VecDeque<_> = rows.drain(..count).collect();
+        rows.retain(|(user, row)| !forgotten.since(row.id.0, user, row.session.as_ref()));
         waiting.lock_writing().extend(rows.iter().cloned());
         Self { ids: rows.iter().map(|(_, row)| row.id).collect(), rows, waiting }
     }
@@ -83,8 +88,8 @@ impl Drop for Batch<'_> {
 }
 
 impl RequestLog {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, unwritten: Arc::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, forgotten: Arc<Forgotten>) -> Self {
+        Self { store, clock, unwritten: Arc::default(), forgotten }
     }
 
     /// Queues the row of a recall. [`RequestLog::flush`] writes it, off the caller's path.
@@ -142,9 +147,13 @@ impl RequestLog {
         }
     }
 
-    /// Queues a row. [`RequestLog::flush`] writes it, off the caller's path.
+    /// Queues a row. [`RequestLog::flush`] writes it, off the caller's path. A question of a user or a session that was
+    /// forgotten after it had been asked leaves no row.
     pub(crate) fn note(&self, user: &UserId, metric: RequestMetric) {
         let mut waiting = self.unwritten.lock();
+        if self.forgotten.since(metric.id.0, user, metric.session.as_ref()) {
+            return;
+        }
         if waiting.len() >= MAX_WAITING {
             waiting.pop_front();
             tracing::warn!(
@@ -163,7 +172,7 @@ impl RequestLog {
     /// Writes all queued rows. Rows that could not be written stay in the queue, also if the caller is cancelled.
     pub(crate) async fn flush(&self) -> Result<()> {
         loop {
-            let mut batch = Batch::take(&self.unwritten);
+            let mut batch = Batch::take(&self.unwritten, &self.forgotten);
             let Some(user) = batch.rows.front().map(|(user, _)| user.clone()) else { return Ok(()) };
             let count = batch.rows.iter().take_while(|(other, _)| *other == user).count();
             match self.write_rows(&user, batch.rows.iter().take(count)).await {
@@ -200,11 +209,16 @@ impl RequestLog {
         Ok(())
     }
 
-    /// Drops the queued rows of a user, and returns whether other rows of the user are being written.
-    pub(crate) fn forget(&self, user: &UserId) -> bool {
+    /// Drops the queued rows of a user, or of one of the user's sessions, and all that come later of questions that were
+    /// asked before `now`, a new id. Returns whether other rows of them are being written.
+    pub(crate) fn forget(&self, user: &UserId, session: Option<&SessionId>, now: Uuid) -> bool {
+        self.forgotten.note(user, session, now);
+        let is_gone = |(owner, row): &(UserId, RequestMetric)| {
+            owner == user && (session.is_none() || row.session.as_ref() == session)
+        };
         let mut rows = self.unwritten.lock();
-        rows.retain(|(owner, _)| owner != user);
-        self.unwritten.lock_writing().iter().any(|(owner, _)| owner == user)
+        rows.retain(|row| !is_gone(row));
+        self.unwritten.lock_writing().iter().any(is_gone)
     }
 
     /// A row that is not in the store yet.
@@ -224,7 +238,7 @@ mod tests {
         world.say("s", "a journey by train").await;
         let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
         let log = &world.engine.recall.log;
-        let batch = Batch::take(&log.unwritten);
+        let batch = Batch::take(&log.unwritten, &log.forgotten);
         assert_eq!(world.engine.requests.waiting(), 0);
         assert_eq!(world.engine.requests.get(&world.user, asked).await.unwrap().query, "journey");
         let stranger = UserId::new("eve").unwrap();

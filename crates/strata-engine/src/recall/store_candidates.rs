@@ -104,6 +104,7 @@ impl CandidateSource for StoreSource<'_> {
             None => found,
         };
         self.recall.add_nearest(&self.request, plan, &mut found).await?;
+        self.recall.add_identified(&self.request, &mut found).await?;
         Ok(found)
     }
 }
@@ -193,7 +194,7 @@ impl Recall {
     }
 
     /// One search over the items of all given owners.
-    async fn search_in(
+    pub(super) async fn search_in(
         &self,
         owners: &[UserId],
         query: TextQuery,
@@ -229,7 +230,12 @@ fn may_serve(request: &RecallRequest, plan: &RecallPlan, words: usize) -> bool {
     request.order == Order::Relevance || plan.rerank || by_similarity(1.0, words) >= plan.score_threshold
 }
 
-fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit: usize) -> TextQuery {
+pub(super) fn text_query(
+    request: &RecallRequest,
+    scope: Scope,
+    matching: TextMatch,
+    limit: usize,
+) -> TextQuery {
     TextQuery {
         text: request.query.clone(),
         matching,

@@ -97,12 +97,30 @@ pub fn key(role: Role, content: &str, notes: &TurnNotes) -> u64 {
 /// Aligns a client's messages, the newest last, with the visible turns of a session, by ascending `seq`. `stored` may
 /// begin at any turn of the session.
 pub fn align(stored: &[Stored], heard: &[Heard]) -> Alignment {
+    align_since(stored, heard, None)
+}
+
+/// Aligns messages that an earlier attempt could not record. Turns from `later` on were stored after that attempt, so the
+/// messages are among them if a later request has brought them. Nothing is abandoned.
+pub(crate) fn align_again(stored: &[Stored], heard: &[Heard], later: Option<u64>) -> Alignment {
+    Alignment { abandoned: Vec::new(), ..align_since(stored, heard, later) }
+}
+
+fn align_since(stored: &[Stored], heard: &[Heard], later: Option<u64>) -> Alignment {
     let first = heard.len().saturating_sub(MAX_HEARD);
     let compared = &heard[first..];
     let forest = Forest::new(stored);
     let best = forest.best_matches(compared);
+    // People and models repeat themselves, so a message may match a turn from which an earlier message is at least as far
+    // away. Only one of the two can be right, and it is the one with more matches before it.
+    let is_contradicted = |place: usize, turn: usize, run: usize| {
+        best[..place].iter().flatten().any(|earlier| earlier.turn >= turn && earlier.run > run)
+    };
     for (place, found) in best.iter().enumerate().rev() {
         let Some(Match { turn, run }) = *found else { continue };
+        if is_contradicted(place, turn, run) {
+            continue;
+        }
         let descendants = forest.descendants(turn);
         let is_last = place + 1 == compared.len();
         let is_whole = run == place + 1 && first == 0;
@@ -110,6 +128,7 @@ pub fn align(stored: &[Stored], heard: &[Heard]) -> Alignment {
         let is_convincing = match (is_last, run) {
             // A single match on the newest message counts only if that message is the whole conversation and also the
             // session's last question.
+            (true, 1) if is_whole && later.is_some_and(|later| stored[turn].seq >= later) => true,
             (true, 1) => is_whole && last_question == Some(turn),
             (false, 1) => is_whole || descendants.len() <= ABANDONED_BY_QUESTION,
             _ => true,

@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Recording;
-use super::align::{Alignment, Heard, Stored, align, key};
+use super::align::{Alignment, Heard, Stored, align, align_again, key};
 use super::{MAX_TRIES, session_now};
 use crate::jobs::{JobKind, was_overtaken};
-use strata_core::error::{ErrorKind, Result};
+use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus, Lease};
 use strata_core::nul::MayHoldNul;
@@ -153,6 +153,7 @@ impl Recording {
         if !ids.is_tried {
             return self.exchange(ids, user, session, messages, keeper).await;
         }
+        self.still_wanted(ids, user, session)?;
         if let Some(opened) = self.opened_before(ids, user, session).await? {
             return Ok(opened);
         }
@@ -162,6 +163,14 @@ impl Recording {
                 self.opened_before(ids, user, session).await?.ok_or(error)
             }
             opened => opened,
+        }
+    }
+
+    /// *Not found* if the user or the session was forgotten after an exchange had begun: it must not bring them back.
+    fn still_wanted(&self, ids: ExchangeIds, user: &UserId, session: &SessionId) -> Result<()> {
+        match self.forgotten.since(ids.reply.0, user, Some(session)) {
+            true => Err(Error::not_found("the session of a chat was forgotten while the chat was under way")),
+            false => Ok(()),
         }
     }
 
@@ -209,7 +218,9 @@ impl Recording {
         let mut tried = 0;
         loop {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+            self.still_wanted(ids, user, session)?;
             let (stored, alignment) = match keeper {
+                Keeper::Client if ids.is_tried => self.aligned_again(ids, user, &found, &heard).await?,
                 Keeper::Client => self.aligned(user, session, found.turn_count, &heard).await?,
                 Keeper::Provider => {
                     let stored = self.last_turns(user, session, found.turn_count, FIRST_LOOK).await?;
@@ -313,6 +324,22 @@ impl Recording {
             }
             looked = LONGEST_LOOK;
         }
+    }
+
+    /// As [`Recording::aligned`], for messages of an earlier attempt. Later chats may have been recorded before it, with
+    /// the same messages and more, so that it looks like a client that has gone back. It has not: nothing is abandoned.
+    async fn aligned_again(
+        &self,
+        ids: ExchangeIds,
+        user: &UserId,
+        session: &Session,
+        heard: &[Heard],
+    ) -> Result<(Vec<Turn>, Alignment)> {
+        let turns = self.last_turns(user, &session.id, session.turn_count, LONGEST_LOOK).await?;
+        let stored: Vec<Stored> = turns.iter().map(Stored::from).collect();
+        let later = turns.iter().find(|turn| turn.id > ids.reply).map(|turn| turn.seq);
+        let alignment = align_again(&stored, heard, later);
+        Ok((turns, alignment))
     }
 
     /// The exchange, and the change set that opens it, still without the turns.

@@ -220,7 +220,12 @@ impl Exchange<'_> {
             let keeper = if body.is_kept_upstream() { Keeper::Provider } else { Keeper::Client };
             let (user, session) = (user.clone(), session.clone());
             let begun = body.begun_reply().unwrap_or_default().to_owned();
-            ExchangeRecorder::start(app, ExchangeStart { user, session, messages: heard, keeper }, begun)
+            let number = app.proxy().spill.owed.number();
+            ExchangeRecorder::start(
+                app,
+                ExchangeStart { user, session, messages: heard, keeper, number },
+                begun,
+            )
         });
         let (recalled, mut row) = self.remembered(id, remembering, began, deadline).await;
 
@@ -239,28 +244,29 @@ impl Exchange<'_> {
             Some(recorder) => recorder.recalled(row),
             None => app.engine().prompting.note_chat(user, row).await,
         }
-        let mut response = self.answer(&sent, recorder).await;
+        let (mut response, is_opened) = self.answer(&sent, recorder).await;
         set_request_id(&mut response, id.0);
-        recalled.tell(self.recorded(), &mut response);
+        recalled.tell(self.recorded(is_opened), &mut response);
         // For a first prompt there is nothing to compare with.
         tell_stable(stable.unwrap_or(0.0), &mut response);
         Ok(response)
     }
 
-    /// Passes the request on, and the answer back.
-    async fn answer(&self, sent: &Forwarded, mut recorder: Option<ExchangeRecorder>) -> Response {
+    /// Passes the request on, and the answer back. Also returns whether what the client said is durable.
+    async fn answer(&self, sent: &Forwarded, mut recorder: Option<ExchangeRecorder>) -> (Response, bool) {
         let Self { app, upstream, parts, body, place, .. } = self;
         let deadline = app.settings().proxy.memory_deadline;
         let (method, headers) = (parts.method.clone(), upstream.headers(parts, AnswerUse::Read));
         let sending = upstream.send_again(method, &parts.uri, headers, || sent.body(self.bytes));
         let opened = async {
-            if let Some(recorder) = &mut recorder {
-                recorder.opened(deadline).await;
+            match &mut recorder {
+                Some(recorder) => recorder.opened(deadline).await,
+                None => false,
             }
         };
         // The answer is passed on only after the question is durable.
-        let (answer, ()) = tokio::join!(sending, opened);
-        match answer {
+        let (answer, is_opened) = tokio::join!(sending, opened);
+        let response = match answer {
             Ok(answer) => {
                 if answer.status().is_success() {
                     place.used(body.stored().iter().map(String::as_str));
@@ -277,15 +283,18 @@ impl Exchange<'_> {
                 }
                 error.into_response()
             }
-        }
+        };
+        (response, is_opened)
     }
 
-    /// When the chat is recorded.
-    fn recorded(&self) -> Recorded {
+    /// When the chat is recorded. While the store fails, or still owes chats of an outage, that may be later.
+    fn recorded(&self, is_opened: bool) -> Recorded {
         let is_background = self.body.fields().written("background") == Some("true");
         match (self.uses.records, self.app.settings().proxy.reply_wait) {
             (false, _) => Recorded::Never,
-            (true, None) if !is_background => Recorded::BeforeTheEnd,
+            (true, None) if !is_background && is_opened && self.app.proxy().spill.owed.is_empty() => {
+                Recorded::BeforeTheEnd
+            }
             (true, _) => Recorded::Later,
         }
     }

@@ -4,32 +4,60 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use strata_core::Role;
-use strata_core::store::TurnQuery;
 use strata_engine::Engine;
 
-use super::recorder::ExchangeStart;
+use super::recorder::{Again, ExchangeStart, MOST_TRIES};
 use crate::app::App;
-use crate::upstream::SpilledExchange;
+use crate::upstream::{Debt, SpilledExchange, set_aside};
 
 /// The pause between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The number of a session's last turns among which a reply is looked for that was recorded already.
-const LOOKED_BACK: u32 = 200;
+/// A file, and the place of its chat in the order of its session.
+struct Left<'a> {
+    file: PathBuf,
+    debt: Option<Debt<'a>>,
+    /// How often the store has refused it, without being away.
+    refused: u32,
+}
 
 /// Records the files that earlier processes have left, until there are none. Ends with the server.
 pub(crate) async fn record_left(app: App) {
     let spill = &app.proxy().spill;
-    // Files of this process belong to tasks that record them.
-    let mut left: Vec<PathBuf> = spill.files();
+    spill.remove_partial();
+    // Files of this process belong to tasks that record them. New chats of the same sessions wait for these.
+    let files = spill.files().into_iter().zip(0..);
+    let mut left: Vec<Left<'_>> = files
+        .map(|(file, number)| {
+            let kept = read(&file).ok().flatten();
+            let debt = kept.map(|kept| spill.owed.owe(&kept.user, &kept.session, number));
+            Left { file, debt, refused: 0 }
+        })
+        .collect();
     loop {
-        let mut failed: Vec<PathBuf> = Vec::new();
-        for file in left {
-            if let Err(error) = record_file(app.engine(), &file).await {
-                tracing::warn!(%error, "a chat of an earlier process could not be recorded yet");
-                failed.push(file);
+        let mut failed = Vec::new();
+        for mut left in left {
+            if left.debt.as_ref().is_some_and(|debt| !debt.is_next()) {
+                failed.push(left);
+                continue;
             }
+            let Err(error) = record_file(app.engine(), &left.file).await else { continue };
+            left.refused += u32::from(Again::after(&error) != Again::Always);
+            match Again::after(&error) {
+                Again::Always => {}
+                Again::Sometimes if left.refused < MOST_TRIES => {}
+                Again::Unwanted => {
+                    let _ = fs::remove_file(&left.file);
+                    continue;
+                }
+                Again::Sometimes | Again::Never => {
+                    tracing::error!(%error, "a chat of an earlier process cannot be recorded");
+                    set_aside(&left.file);
+                    continue;
+                }
+            }
+            tracing::warn!(%error, "a chat of an earlier process could not be recorded yet");
+            failed.push(left);
         }
         if failed.is_empty() {
             return;
@@ -42,32 +70,29 @@ pub(crate) async fn record_left(app: App) {
     }
 }
 
-async fn record_file(engine: &Engine, file: &Path) -> strata_core::Result<()> {
+/// The chat in a file; `None` if there is none any more, or if it is damaged.
+fn read(file: &Path) -> strata_core::Result<Option<SpilledExchange>> {
     let text = match fs::read(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(strata_core::Error::unavailable("a kept chat cannot be read").with_source(error));
         }
     };
-    let Ok(kept) = serde_json::from_slice::<SpilledExchange>(&text) else {
+    let kept = serde_json::from_slice(&text);
+    if kept.is_err() {
         tracing::error!(file = %file.display(), "a kept chat is damaged; it stays where it is");
-        return Ok(());
-    };
-    if !is_recorded(engine, &kept).await? {
-        let SpilledExchange { user, session, messages, keeper, ids, ending } = kept;
-        let start = ExchangeStart { user, session, messages, keeper };
-        let exchange = start.open(engine, ids.tried()).await?;
-        engine.recording.close_exchange(&start.user, exchange, ending).await?;
     }
-    let _ = fs::remove_file(file);
-    Ok(())
+    Ok(kept.ok())
 }
 
-/// Whether a reply is among the last turns of its session: the process may have died after recording it.
-async fn is_recorded(engine: &Engine, kept: &SpilledExchange) -> strata_core::Result<bool> {
-    let recent = TurnQuery::recent(Some(kept.session.clone()), LOOKED_BACK);
-    let turns = engine.store().turns(&kept.user, &recent).await?;
-    let reply = &kept.reply().content;
-    Ok(!reply.is_empty() && turns.iter().any(|turn| turn.role == Role::Assistant && turn.content == *reply))
+/// Records a chat, unless the process that left it had recorded it already: the ids in the file tell.
+async fn record_file(engine: &Engine, file: &Path) -> strata_core::Result<()> {
+    let Some(kept) = read(file)? else { return Ok(()) };
+    let SpilledExchange { user, session, messages, keeper, ids, ending } = kept;
+    let start = ExchangeStart { user, session, messages, keeper, number: 0 };
+    let exchange = start.open(engine, ids.tried()).await?;
+    engine.recording.close_exchange(&start.user, exchange, ending).await?;
+    let _ = fs::remove_file(file);
+    Ok(())
 }

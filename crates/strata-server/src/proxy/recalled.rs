@@ -45,7 +45,7 @@ pub(crate) enum Recorded {
     Never,
     /// Before its end is passed on.
     BeforeTheEnd,
-    /// Perhaps after its end is passed on, as the settings say; or when the client fetches it.
+    /// Perhaps after its end is passed on: as the settings say, when the client fetches it, or when the store works again.
     Later,
 }
 

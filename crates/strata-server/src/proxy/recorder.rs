@@ -15,18 +15,21 @@ use std::time::{Duration, Instant};
 
 use strata_core::metric::{ErrorStage, RequestMetric};
 use strata_core::turn::{NewMessage, Usage};
-use strata_core::{Role, SessionId, UserId};
+use strata_core::{Error, ErrorKind, Role, SessionId, UserId};
 use strata_engine::Engine;
 use strata_engine::{Ending, Exchange, ExchangeIds, Keeper};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::upstream::SpilledExchange;
+use crate::upstream::{Debt, Spill, Spilled, SpilledExchange};
 
 /// The pause after the first try; it doubles with each try, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a chat is tried that the store refuses as a defect or a damage: for about five minutes.
+pub(super) const MOST_TRIES: u32 = 300;
 
 /// Resolves when the end of a reply may be passed on.
 pub(crate) type MayPass = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -64,12 +67,19 @@ pub(crate) struct ExchangeStart {
     pub(crate) messages: Vec<NewMessage>,
     /// Who keeps the conversation.
     pub(crate) keeper: Keeper,
+    /// Its number among all chats, in the order in which they began, see [`Owed`](crate::upstream::Owed).
+    pub(crate) number: u64,
 }
 
 impl ExchangeStart {
+    /// Notes that the session owes this chat.
+    fn owe<'a>(&self, spill: &'a Spill) -> Debt<'a> {
+        spill.owed.owe(&self.user, &self.session, self.number)
+    }
+
     /// The exchange as it is kept until the store works.
     fn spilled(&self, ids: ExchangeIds, ending: &Ending) -> SpilledExchange {
-        let Self { user, session, messages, keeper } = self;
+        let Self { user, session, messages, keeper, .. } = self;
         SpilledExchange {
             user: user.clone(),
             session: session.clone(),
@@ -81,7 +91,7 @@ impl ExchangeStart {
     }
 
     pub(super) async fn open(&self, engine: &Engine, ids: ExchangeIds) -> strata_core::Result<Exchange> {
-        let Self { user, session, messages, keeper } = self;
+        let Self { user, session, messages, keeper, .. } = self;
         engine.recording.open_exchange_as(ids, user, session, messages, *keeper).await
     }
 }
@@ -116,11 +126,15 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Waits until the client's messages are durable, at most for `most`.
-    pub(crate) async fn opened(&mut self, most: Duration) {
-        let Some(opened) = self.opened.take() else { return };
-        if timeout(most, opened).await.is_err() {
-            tracing::warn!("the store is slow; a chat goes on before it is recorded");
+    /// Waits until the client's messages are durable, at most for `most`. Returns whether they are.
+    pub(crate) async fn opened(&mut self, most: Duration) -> bool {
+        let Some(opened) = self.opened.take() else { return true };
+        match timeout(most, opened).await {
+            Ok(opened) => opened.is_ok(),
+            Err(_) => {
+                tracing::warn!("the store is slow; a chat goes on before it is recorded");
+                false
+            }
         }
     }
 
@@ -170,17 +184,8 @@ async fn run(
     let user = &start.user;
     let engine = app.engine();
     let ids = engine.recording.exchange_ids();
-    let mut exchange = match start.open(engine, ids).await {
-        Ok(exchange) => {
-            let _ = opened.send(());
-            Some(exchange)
-        }
-        Err(error) => {
-            tracing::warn!(%error, "what a chat's client said could not be recorded yet");
-            drop(opened);
-            None
-        }
-    };
+    let mut exchange = open(&app, &start, ids, opened).await;
+    let was_opened = exchange.is_some();
     let ending = loop {
         let rest = tokio::time::sleep(engine.recording.exchange_hold());
         tokio::select! {
@@ -203,15 +208,43 @@ async fn run(
     if let Some(row) = &mut row {
         note_ending(row, &ending);
     }
-    if let Err(error) = record(&app, (&start, ids), exchange, ending, &reports).await {
+    // From here on the client may have the reply, and go on with it in another chat.
+    let debt = exchange.is_none().then(|| start.owe(&app.proxy().spill));
+    let recording = Recording { app: &app, start: &start, ids, ending, reports: &reports, debt, kept: None };
+    if let Err(error) = recording.record(exchange).await {
         tracing::error!(%error, "a chat could not be recorded");
     }
     reports.send_replace(Progress::Ended);
-    if let Some(mut row) = row {
+    // Another process may have forgotten it.
+    let is_forgotten =
+        was_opened && matches!(engine.store().session(&start.user, &start.session).await, Ok(None));
+    if let Some(mut row) = row.filter(|_| !is_forgotten) {
         if is_early.load(Ordering::Relaxed) {
             row.error_stage = row.error_stage.or(Some(ErrorStage::Recording));
         }
         engine.prompting.note_chat(user, row).await;
+    }
+}
+
+/// Stores the client's messages. `None` if that failed, or if earlier chats of the session are not recorded yet.
+async fn open(
+    app: &App,
+    start: &ExchangeStart,
+    ids: ExchangeIds,
+    opened: oneshot::Sender<()>,
+) -> Option<Exchange> {
+    if !app.proxy().spill.owed.is_next(&start.user, &start.session, start.number) {
+        return None;
+    }
+    match start.open(app.engine(), ids).await {
+        Ok(exchange) => {
+            let _ = opened.send(());
+            Some(exchange)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "what a chat's client said could not be recorded yet");
+            None
+        }
     }
 }
 
@@ -242,51 +275,137 @@ fn count(app: &App, row: Option<&RequestMetric>, ending: &Ending) {
     app.meters().chatted(memory, reply);
 }
 
-/// Records a reply, and before it the client's messages if they are not recorded yet. If the store fails, the exchange is
-/// kept in the spill, and recording is tried again until it succeeds. What the store refuses for good is given up.
-async fn record(
-    app: &App,
-    (start, ids): (&ExchangeStart, ExchangeIds),
-    mut exchange: Option<Exchange>,
-    ending: Ending,
-    reports: &watch::Sender<Progress>,
-) -> strata_core::Result<()> {
-    let (engine, spill) = (app.engine(), &app.proxy().spill);
-    let (mut kept, mut pause) = (None, FIRST_PAUSE);
-    let forgotten = spill.times_forgotten(&start.user);
-    loop {
-        if spill.times_forgotten(&start.user) != forgotten {
-            return Ok(());
+/// Whether recording is tried again after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    /// The store is away, for any reason: it may come back at any time.
+    Always,
+    /// A defect or a damage, perhaps a failing medium: up to [`MOST_TRIES`].
+    Sometimes,
+    /// The store refuses the chat for good.
+    Never,
+    /// The user or the session was forgotten meanwhile.
+    Unwanted,
+}
+
+impl Again {
+    pub(super) fn after(error: &Error) -> Self {
+        match error.kind() {
+            _ if error.is_retryable() => Self::Always,
+            ErrorKind::Unavailable => Self::Always,
+            ErrorKind::Internal => Self::Sometimes,
+            ErrorKind::NotFound => Self::Unwanted,
+            _ => Self::Never,
         }
-        let recorded = async {
-            let open = match exchange.take() {
-                Some(open) => open,
-                // The first attempt has failed, or could not say that it succeeded.
-                None => start.open(engine, ids.tried()).await?,
-            };
-            exchange = Some(open.clone());
-            engine.recording.close_exchange(&start.user, open, ending.clone()).await
-        };
-        match recorded.await {
-            Err(error) if error.is_retryable() => {
-                reports.send_replace(Progress::Failing);
-                if kept.is_none() {
-                    tracing::warn!(%error, "a chat could not be recorded yet");
-                    kept = spill.keep(&engine.next_id().to_string(), &start.spilled(ids, &ending));
+    }
+}
+
+/// A chat whose reply has ended, until it is recorded.
+struct Recording<'a> {
+    app: &'a App,
+    start: &'a ExchangeStart,
+    ids: ExchangeIds,
+    ending: Ending,
+    reports: &'a watch::Sender<Progress>,
+    /// Its place among the chats of its session that could not be recorded at once.
+    debt: Option<Debt<'a>>,
+    /// Its place in the spill.
+    kept: Option<Spilled<'a>>,
+}
+
+impl Recording<'_> {
+    /// Records a reply, and before it the client's messages if they are not recorded yet. If the store fails, the exchange
+    /// is kept in the spill, and recording is tried again until it succeeds, after the earlier chats of the session. What
+    /// the store refuses for good is put aside.
+    async fn record(mut self, mut exchange: Option<Exchange>) -> strata_core::Result<()> {
+        let (mut pause, mut refused) = (FIRST_PAUSE, 0);
+        loop {
+            if self.debt.as_ref().is_some_and(|debt| !debt.is_next()) {
+                self.keep()?;
+                if let Some(debt) = &self.debt {
+                    debt.until_next().await;
                 }
-                if kept.is_none() {
+            }
+            if self.kept.as_ref().is_some_and(Spilled::is_gone) {
+                return Ok(());
+            }
+            let Err(error) = self.attempt(&mut exchange).await else { break };
+            refused += u32::from(Again::after(&error) != Again::Always);
+            match Again::after(&error) {
+                Again::Always => {}
+                Again::Sometimes if refused < MOST_TRIES => {}
+                Again::Sometimes | Again::Never => {
+                    if let Some(kept) = self.kept.take() {
+                        kept.refused();
+                    }
                     return Err(error);
                 }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            recorded => {
-                spill.works();
-                if let Some(kept) = kept {
-                    kept.done();
+                Again::Unwanted => {
+                    tracing::info!("a chat was forgotten while it was under way; it is not recorded");
+                    if let Some(kept) = self.kept.take() {
+                        kept.done();
+                    }
+                    return Ok(());
                 }
-                return recorded;
             }
+            if self.kept.is_none() {
+                tracing::warn!(%error, "a chat could not be recorded yet");
+            }
+            self.keep()?;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+        if let Some(kept) = self.kept.take() {
+            kept.done();
+        }
+        self.app.proxy().spill.works();
+        Ok(())
+    }
+
+    async fn attempt(&self, exchange: &mut Option<Exchange>) -> strata_core::Result<()> {
+        let Self { app, start, ids, ending, .. } = self;
+        let open = match exchange.take() {
+            Some(open) => open,
+            // The first attempt has failed, or could not say that it succeeded.
+            None => start.open(app.engine(), ids.tried()).await?,
+        };
+        *exchange = Some(open.clone());
+        app.engine().recording.close_exchange(&start.user, open, ending.clone()).await
+    }
+
+    /// Keeps the chat until it is recorded. *Unavailable* if there is no room for it.
+    fn keep(&mut self) -> strata_core::Result<()> {
+        let Self { app, start, ids, .. } = *self;
+        let spill = &app.proxy().spill;
+        if self.debt.is_none() {
+            self.debt = Some(start.owe(spill));
+        }
+        if self.kept.is_none() {
+            let name = app.engine().next_id().to_string();
+            self.kept = spill.keep(&name, &start.spilled(ids, &self.ending));
+        }
+        self.reports.send_replace(Progress::Failing);
+        match self.kept {
+            Some(_) => Ok(()),
+            None => Err(Error::unavailable("there is no room left for chats that cannot be recorded")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_away_is_tried_for_ever_and_a_refusal_is_not() {
+        let check = |error: Error, again: Again| assert_eq!(Again::after(&error), again, "{error}");
+        check(Error::unavailable("the disk is full").retryable(), Again::Always);
+        check(Error::unavailable("the file cannot be written"), Again::Always);
+        check(Error::conflict("the session has changed").retryable(), Again::Always);
+        check(Error::internal("the medium failed"), Again::Sometimes);
+        check(Error::invalid("a name is too long"), Again::Never);
+        check(Error::too_large("a value is too large"), Again::Never);
+        check(Error::conflict("the id exists"), Again::Never);
+        check(Error::not_found("it was forgotten"), Again::Unwanted);
     }
 }

@@ -9,15 +9,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Bytes, HttpBody};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use hyper::body::Frame;
 use strata_engine::Ending;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::decoding::Decoder;
 use super::forward::{BodyError, IdleTimeoutBody};
 use super::recorder::{ExchangeRecorder, MayPass};
 use super::stored::Place;
+use crate::app::{App, FIRST_BYTES};
 use crate::compat::chat::ChatApi;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
 use crate::upstream::BackgroundId;
@@ -37,7 +39,49 @@ pub(crate) struct Relay {
     phase: Phase,
     /// Frames that wait for the recording.
     held: VecDeque<Frame<Bytes>>,
+    room: Room,
     broken: Option<BodyError>,
+}
+
+/// The room that a document takes while it is held, in [`Settings::max_bytes_under_way`](crate::Settings::max_bytes_under_way):
+/// twice its size, because it is also read. Small documents take none, and a stream is not held.
+struct Room {
+    /// The size of the document, if the upstream says it.
+    declared: Option<usize>,
+    waiting: Option<Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>>,
+    taken: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    fn new(headers: &HeaderMap) -> Self {
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        // The length of a compressed document says little.
+        let declared = length.filter(|_| !headers.contains_key(CONTENT_ENCODING));
+        Self { declared, waiting: None, taken: None }
+    }
+
+    /// Waits until there is room for a document of which `read` bytes have come.
+    fn poll(&mut self, app: &App, read: usize, context: &mut Context<'_>) -> Poll<()> {
+        if self.taken.is_some() {
+            return Poll::Ready(());
+        }
+        let waiting = match &mut self.waiting {
+            Some(waiting) => waiting,
+            None => {
+                let whole = match self.declared {
+                    Some(declared) if declared > FIRST_BYTES => declared.min(MAX_DOCUMENT_BYTES),
+                    None if read > FIRST_BYTES => MAX_DOCUMENT_BYTES,
+                    _ => return Poll::Ready(()),
+                };
+                let app = app.clone();
+                // All of it at once: documents that each wait for more would wait for each other.
+                self.waiting.insert(Box::pin(async move { app.room_for(2 * whole).await }))
+            }
+        };
+        self.taken = ready!(waiting.as_mut().poll(context));
+        self.waiting = None;
+        Poll::Ready(())
+    }
 }
 
 /// What is recorded of an answer.
@@ -87,6 +131,14 @@ enum ReplyReader {
 }
 
 impl ReplyReader {
+    /// The bytes of a document that is held.
+    fn held(&self) -> Option<usize> {
+        match self {
+            Self::Document(bytes) | Self::Failure(_, bytes) => Some(bytes.len()),
+            Self::Stream(_) | Self::Nothing => None,
+        }
+    }
+
     /// Reads a piece. Returns whether it may pass at once.
     fn read(&mut self, data: &[u8]) -> bool {
         match self {
@@ -134,7 +186,8 @@ impl Relay {
         };
         let (phase, held) = (Phase::Passing, VecDeque::new());
         let decoder = Decoder::of(headers);
-        Self { upstream, api, decoder, reader, recording, place, phase, held, broken: None }
+        let room = Room::new(headers);
+        Self { upstream, api, decoder, reader, recording, place, phase, held, room, broken: None }
     }
 
     /// Reads a piece. Returns whether it may pass at once.
@@ -238,6 +291,9 @@ impl HttpBody for Relay {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let relay = &mut *self;
         loop {
+            if let (Phase::Passing, Some(held)) = (&relay.phase, relay.reader.held()) {
+                ready!(relay.room.poll(&relay.place.app, held, context));
+            }
             match &mut relay.phase {
                 Phase::Passing => match ready!(Pin::new(&mut relay.upstream).poll_frame(context)) {
                     Some(Ok(frame)) => {

@@ -64,7 +64,7 @@ async fn delete_session(
     State(app): State<App>,
     Named { user, id }: Named<SessionId>,
 ) -> Result<Json<RemovedResponse>, ApiError> {
-    let removed = app.engine().sessions.delete(&user, &id).await?;
+    let removed = app.forget_session(&user, &id).await?;
     Ok(Json((&removed).into()))
 }
 

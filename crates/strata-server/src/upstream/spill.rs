@@ -3,13 +3,14 @@
 //! Such a chat is written into a file beside the store, if that is possible, and is otherwise kept in memory. Recording is
 //! tried again until it succeeds. Files that a process leaves behind are recorded by the next one. Both places are bounded.
 //! Beyond the bounds nothing more is kept, and chats go on without memory and say so ([`Spill::is_full`]).
+//!
+//! A chat that the store refuses for good stays in the folder with the ending `refused`, where a person finds it. A file
+//! that disappears was recorded by another process, or its user or its session was forgotten there.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use strata_core::turn::NewMessage;
@@ -17,11 +18,21 @@ use strata_core::{SessionId, UserId};
 use strata_engine::{Ending, ExchangeIds, Keeper};
 use tokio::sync::Notify;
 
+use super::owed::Owed;
+
 /// The most bytes that are kept in memory. A chat has some kilobytes, so this is an hour of ten chats a second.
 const MEMORY_BYTES: usize = 64 << 20;
 
 /// The most bytes that are kept in files.
 const FILE_BYTES: usize = 256 << 20;
+
+/// The most bytes of refused chats; beyond it the oldest are removed.
+const REFUSED_BYTES: u64 = 64 << 20;
+
+/// The endings of the names of files: chats, chats that the store refused, and files that are being written.
+const CHAT: &str = "json";
+const REFUSED: &str = "refused";
+const PARTIAL: &str = "partial";
 
 /// What could not be recorded yet.
 #[derive(Default)]
@@ -32,8 +43,8 @@ pub(crate) struct Spill {
     is_full: AtomicBool,
     /// Told when the store works again.
     recorded: Notify,
-    /// How often each user was forgotten. A chat that waits is dropped with its user.
-    forgotten: Mutex<HashMap<UserId, u64>>,
+    /// The order in which chats are recorded.
+    pub(crate) owed: Owed,
 }
 
 /// A chat in the spill. If this is dropped before [`Spilled::done`], its file stays for the next process.
@@ -54,6 +65,13 @@ pub(crate) struct SpilledExchange {
     /// The ids of the first attempt, so that one which seemed to fail is recognised.
     pub(crate) ids: ExchangeIds,
     pub(crate) ending: Ending,
+}
+
+/// The beginning of a kept chat: whose it is.
+#[derive(Deserialize)]
+struct Owner {
+    user: UserId,
+    session: SessionId,
 }
 
 impl SpilledExchange {
@@ -101,11 +119,12 @@ impl Spill {
         if !take(&self.in_files, bytes, FILE_BYTES) {
             return None;
         }
-        let file = folder.join(format!("{name}.json"));
+        let file = folder.join(format!("{name}.{CHAT}"));
         match write(folder, &file, &text) {
             Ok(()) => Some(Spilled { spill: self, bytes, file: Some(file) }),
             Err(error) => {
                 tracing::debug!(%error, "a chat that cannot be recorded is kept in memory alone");
+                let _ = fs::remove_file(file.with_extension(PARTIAL));
                 let _ = fs::remove_file(&file);
                 self.in_files.fetch_sub(bytes, Ordering::Relaxed);
                 None
@@ -123,44 +142,94 @@ impl Spill {
         self.recorded.notified().await;
     }
 
-    /// Drops what is kept of a user.
-    pub(crate) fn forget(&self, user: &UserId) {
-        *self.lock().entry(user.clone()).or_default() += 1;
-        for file in self.files() {
-            let spilled = fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-            if spilled.is_some_and(|spilled: SpilledExchange| spilled.user == *user) {
-                let _ = fs::remove_file(file);
-            }
+    /// Drops the files of a user, or of one of the user's sessions.
+    pub(crate) fn forget(&self, user: &UserId, session: Option<&SessionId>) {
+        if let Some(folder) = &self.folder {
+            forget_in(folder, user, session);
         }
     }
 
-    /// How often a user was forgotten.
-    pub(crate) fn times_forgotten(&self, user: &UserId) -> u64 {
-        self.lock().get(user).copied().unwrap_or(0)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<UserId, u64>> {
-        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The files that are there.
+    /// The chats that are there, the oldest first.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let Some(entries) = self.folder.as_ref().and_then(|folder| fs::read_dir(folder).ok()) else {
-            return Vec::new();
-        };
-        let files = entries.flatten().map(|entry| entry.path());
-        let mut files: Vec<PathBuf> =
-            files.filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect();
-        files.sort();
-        files
+        self.folder.as_ref().map_or_else(Vec::new, |folder| files_in(folder, &[CHAT]))
+    }
+
+    /// Removes the files that an earlier process was writing when it died. They are no chats yet.
+    pub(crate) fn remove_partial(&self) {
+        for file in self.folder.iter().flat_map(|folder| files_in(folder, &[PARTIAL])) {
+            let _ = fs::remove_file(file);
+        }
     }
 }
 
+/// Puts a file aside that the store refuses for good.
+pub(crate) fn set_aside(file: &Path) {
+    let refused = file.with_extension(REFUSED);
+    if let Err(error) = fs::rename(file, &refused) {
+        tracing::error!(%error, file = %file.display(), "a chat that the store refuses cannot be put aside");
+        return;
+    }
+    tracing::error!(file = %refused.display(), "the store refuses a chat for good; it is put aside");
+    let all = file.parent().map_or_else(Vec::new, |folder| files_in(folder, &[REFUSED]));
+    let mut bytes = 0;
+    for file in all.iter().rev() {
+        bytes += fs::metadata(file).map_or(0, |metadata| metadata.len());
+        if bytes > REFUSED_BYTES {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// Removes the kept chats of a user, or of one of the user's sessions, from the folder of a spill, and returns how many
+/// there were. A process that waits to record one of them notices that its file is gone, and drops it.
+pub fn forget_in(folder: &Path, user: &UserId, session: Option<&SessionId>) -> usize {
+    let mut removed = 0;
+    for file in files_in(folder, &[CHAT, REFUSED]) {
+        let owner = fs::read(&file).ok().and_then(|text| serde_json::from_slice::<Owner>(&text).ok());
+        let is_theirs = owner.is_some_and(|owner| {
+            owner.user == *user && session.is_none_or(|session| owner.session == *session)
+        });
+        if is_theirs && fs::remove_file(file).is_ok() {
+            removed += 1;
+        }
+    }
+    // It cannot be read whose these are. A process that is writing one keeps its chat in memory then.
+    for file in files_in(folder, &[PARTIAL]) {
+        let _ = fs::remove_file(file);
+    }
+    removed
+}
+
+fn files_in(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let is_asked = |file: &PathBuf| {
+        file.extension().is_some_and(|extension| endings.iter().any(|ending| extension == *ending))
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_asked).collect();
+    files.sort();
+    files
+}
+
 impl Spilled<'_> {
-    /// The chat is recorded, or can never be.
+    /// Whether the file has disappeared: another process has recorded the chat, or has forgotten its user or session.
+    pub(crate) fn is_gone(&self) -> bool {
+        let is_missing = |file: &PathBuf| {
+            fs::symlink_metadata(file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        };
+        self.file.as_ref().is_some_and(is_missing)
+    }
+
+    /// The chat is recorded, or is not wanted any more.
     pub(crate) fn done(self) {
         if let Some(file) = &self.file {
             let _ = fs::remove_file(file);
+        }
+    }
+
+    /// The store refuses the chat for good.
+    pub(crate) fn refused(self) {
+        if let Some(file) = &self.file {
+            set_aside(file);
         }
     }
 }
@@ -191,7 +260,7 @@ fn write(folder: &Path, file: &Path, text: &[u8]) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     // A file that is not whole must not be taken for a chat.
-    let partial = file.with_extension("partial");
+    let partial = file.with_extension(PARTIAL);
     let mut written = options.open(&partial)?;
     written.write_all(text)?;
     written.sync_all()?;
@@ -214,6 +283,11 @@ mod tests {
         }
     }
 
+    fn names(folder: &Path) -> Vec<String> {
+        let files = files_in(folder, &[CHAT, REFUSED, PARTIAL]);
+        files.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
     #[test]
     fn a_full_spill_says_so_until_there_is_room_again() {
         let spill = Spill::new(None);
@@ -230,15 +304,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_forgotten_user_goes() {
-        let folder = tempfile::tempdir().unwrap();
-        let spill = Spill::new(Some(folder.path().join("spill")));
+    fn what_is_kept_of_a_forgotten_user_or_session_goes() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("spill");
+        let spill = Spill::new(Some(folder.clone()));
         let other = SpilledExchange { user: UserId::new("other").unwrap(), ..chat(3) };
-        let _kept = [spill.keep("a", &chat(3)), spill.keep("b", &other)];
-        spill.forget(&UserId::default());
-        assert_eq!(spill.files(), [folder.path().join("spill/b.json")]);
-        assert_eq!(spill.times_forgotten(&UserId::default()), 1);
-        assert_eq!(spill.times_forgotten(&other.user), 0);
+        let elsewhere = SpilledExchange { session: SessionId::new("t").unwrap(), ..chat(3) };
+        let mut kept = [("a", &chat(3)), ("b", &other), ("c", &elsewhere), ("d", &chat(3))]
+            .map(|(name, chat)| spill.keep(name, chat));
+        kept[3].take().unwrap().refused();
+        fs::write(folder.join("e.partial"), "{").unwrap();
+        assert_eq!(names(&folder), ["a.json", "b.json", "c.json", "d.refused", "e.partial"]);
+        spill.forget(&UserId::default(), Some(&elsewhere.session));
+        assert_eq!(names(&folder), ["a.json", "b.json", "d.refused"]);
+        assert_eq!(forget_in(&folder, &UserId::default(), None), 2);
+        assert_eq!(names(&folder), ["b.json"]);
+        let gone: Vec<bool> = kept.iter().flatten().map(Spilled::is_gone).collect();
+        assert_eq!(gone, [true, false, true]);
     }
 
     #[test]
@@ -256,5 +338,19 @@ mod tests {
         let spill = Spill::new(Some("/dev/null/no-folder".into()));
         assert!(spill.keep("a", &chat(3)).is_some());
         assert!(spill.files().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::new(Some(folder.path().to_owned()));
+        // The name is taken by a folder, so the last step fails.
+        fs::create_dir_all(folder.path().join("a.json/x")).unwrap();
+        let kept = spill.keep("a", &chat(3)).unwrap();
+        assert!(kept.file.is_none());
+        assert_eq!(names(folder.path()), ["a.json"]);
+        fs::write(folder.path().join("b.partial"), "{").unwrap();
+        spill.remove_partial();
+        assert_eq!(names(folder.path()), ["a.json"]);
     }
 }

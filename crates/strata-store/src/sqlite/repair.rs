@@ -5,7 +5,7 @@
 //! other table is removed, with its vectors and its entry in the index.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 use serde_json::{Map, Value, json};
 use strata_core::metric::RequestMetric;
 use strata_core::store::Applied;
@@ -19,6 +19,8 @@ use super::row::{self, Cells};
 pub(crate) struct Damage {
     pub(crate) table: &'static str,
     pub(crate) row: i64,
+    /// The rest of the row's place, in a table without numbers.
+    key: Option<Vec<u8>>,
     /// What is wrong, with the remedy.
     pub(crate) problem: String,
 }
@@ -105,12 +107,16 @@ fn tables() -> [(&'static str, String, ReadRow); 12] {
         ("models", "SELECT id, name FROM models".to_owned(), |row| {
             Cells::new("models", row).get::<String>(1).map(drop)
         }),
-        // This table has no numbers of rows, so its user's stands for it.
-        ("idempotency", "SELECT user_id, answer, key FROM idempotency".to_owned(), |row| {
-            let cells = Cells::new("idempotency", row);
-            cells.get::<String>(2)?;
-            row::document::<Applied>("idempotency", row).map(drop)
-        }),
+        // This table has no numbers of rows: a row is named by its user and its key.
+        (
+            "idempotency",
+            "SELECT user_id, answer, key, CAST(key AS BLOB) FROM idempotency".to_owned(),
+            |row| {
+                let cells = Cells::new("idempotency", row);
+                cells.get::<String>(2)?;
+                row::document::<Applied>("idempotency", row).map(drop)
+            },
+        ),
     ]
 }
 
@@ -126,7 +132,9 @@ pub(crate) fn damaged_rows(conn: &Connection, most: usize) -> Outcome<Vec<Damage
             match read(row) {
                 Ok(()) => {}
                 Err(Fault::Damaged { error, .. }) => {
-                    found.push(Damage { table, row: row.get(0)?, problem: error.message().to_owned() });
+                    let key = if table == "idempotency" { Some(row.get(3)?) } else { None };
+                    let problem = error.message().to_owned();
+                    found.push(Damage { table, row: row.get(0)?, key, problem });
                 }
                 Err(fault) => return Err(fault),
             }
@@ -150,11 +158,11 @@ pub(crate) fn repair(conn: &Connection, now: i64) -> Outcome<u64> {
          ) STRICT",
     )?;
     let damaged = damaged_rows(conn, usize::MAX)?;
-    for Damage { table, row, problem } in &damaged {
-        keep(conn, table, *row, problem, now)?;
-        match *table {
-            "turns" | "sessions" | "users" => make_readable(conn, table, *row)?,
-            _ => remove(conn, table, *row)?,
+    for damage in &damaged {
+        keep(conn, damage, now)?;
+        match damage.table {
+            "turns" | "sessions" | "users" => make_readable(conn, damage.table, damage.row)?,
+            _ => remove(conn, damage)?,
         }
     }
     if !damaged.is_empty() {
@@ -178,11 +186,19 @@ fn number_of(table: &str) -> &'static str {
     }
 }
 
+/// The condition that a row has this number (`?1`) and this key (`?2`), if its table has no numbers.
+fn place_in(table: &str) -> String {
+    let key = if table == "idempotency" { "CAST(key AS BLOB) = ?2" } else { "?2 IS NULL" };
+    format!("{} = ?1 AND {key}", number_of(table))
+}
+
 /// Copies a row into the quarantine.
-fn keep(conn: &Connection, table: &str, row: i64, problem: &str, now: i64) -> Outcome<()> {
-    let mut select = conn.prepare(&format!("SELECT * FROM {table} WHERE {} = ?1", number_of(table)))?;
+fn keep(conn: &Connection, damage: &Damage, now: i64) -> Outcome<()> {
+    let Damage { table, row, key, problem } = damage;
+    let (table, row) = (*table, *row);
+    let mut select = conn.prepare(&format!("SELECT * FROM {table} WHERE {}", place_in(table)))?;
     let names: Vec<String> = select.column_names().map(str::to_owned).collect();
-    let mut rows = select.query([row])?;
+    let mut rows = select.query(params![row, key])?;
     while let Some(found) = rows.next()? {
         let mut content = Map::new();
         for (column, name) in names.iter().enumerate() {
@@ -255,7 +271,9 @@ fn make_readable(conn: &Connection, table: &str, row: i64) -> Outcome<()> {
 }
 
 /// Removes a row, with its vectors and its entry in the index.
-fn remove(conn: &Connection, table: &str, row: i64) -> Outcome<()> {
+fn remove(conn: &Connection, damage: &Damage) -> Outcome<()> {
+    let Damage { table, row, key, .. } = damage;
+    let (table, row) = (*table, *row);
     let kind = match table {
         "memories" => Some(1),
         "summaries" => Some(2),
@@ -272,7 +290,7 @@ fn remove(conn: &Connection, table: &str, row: i64) -> Outcome<()> {
     if table == "models" {
         conn.execute("DELETE FROM vectors WHERE model_id = ?1", [row])?;
     }
-    conn.execute(&format!("DELETE FROM {table} WHERE {} = ?1", number_of(table)), [row])?;
+    conn.execute(&format!("DELETE FROM {table} WHERE {}", place_in(table)), params![row, key])?;
     if table == "memories" {
         index::lower_watermark(conn, Kind::Memory)?;
     }
@@ -301,11 +319,62 @@ pub(crate) fn quarantined(conn: &Connection) -> Outcome<Vec<Quarantined>> {
     Ok(found)
 }
 
-/// Removes what is in quarantine of a user, or of one of the user's sessions.
-pub(crate) fn forget(conn: &Connection, user_id: i64, session_id: Option<i64>) -> Outcome<()> {
+/// Removes what is in quarantine of a user.
+pub(crate) fn forget_user(conn: &Connection, user_id: i64) -> Outcome<()> {
     if has_quarantine(conn)? {
-        conn.prepare_cached("DELETE FROM quarantine WHERE user_id = ?1 AND (?2 IS NULL OR session_id = ?2)")?
-            .execute(params![user_id, session_id])?;
+        conn.prepare_cached("DELETE FROM quarantine WHERE user_id = ?1")?.execute([user_id])?;
     }
     Ok(())
+}
+
+/// Removes what is in quarantine of a session: its own rows, the rows that name it, and the memories that one of its turns
+/// states. Called while the turns exist. Returns how many memories there were.
+pub(crate) fn forget_session(
+    conn: &Connection,
+    user_id: i64,
+    session_id: Option<i64>,
+    name: &str,
+) -> Outcome<u64> {
+    let condition = "user_id = ?1 AND (session_id = ?2 OR json_extract(content, '$.session') = ?3
+         OR source = 'memories' AND EXISTS (
+             SELECT 1 FROM json_each(iif(json_valid(quarantine.content ->> '$.source_turns'), quarantine.content ->> '$.source_turns', '[]')) said
+             JOIN turns t ON t.user_id = ?1 AND t.session_id = ?2 AND t.id = unhex(said.value, '-')))";
+    delete_quarantined(conn, condition, params![user_id, session_id, name])
+}
+
+/// Removes the memories in quarantine with one of these ids, and those that one of them has replaced, directly or through
+/// others. Returns how many there were.
+pub(crate) fn forget_memory(conn: &Connection, user_id: i64, id: &[u8]) -> Outcome<u64> {
+    // A chain of statements may lead through memories that are in quarantine and through others.
+    let condition = "user_id = ?1 AND source = 'memories' AND content ->> '$.id.hex' IN (
+         WITH RECURSIVE
+             link (id, next) AS (
+                 SELECT lower(hex(id)), lower(hex(replaced_by)) FROM memories WHERE user_id = ?1
+                 UNION ALL SELECT content ->> '$.id.hex', content ->> '$.replaced_by.hex' FROM quarantine
+                 WHERE user_id = ?1 AND source = 'memories'),
+             former (id) AS (
+                 VALUES (lower(hex(?2)))
+                 UNION SELECT link.id FROM link JOIN former ON link.next = former.id)
+         SELECT id FROM former)";
+    delete_quarantined(conn, condition, params![user_id, id])
+}
+
+/// Removes all memories in quarantine of a user, and returns how many there were.
+pub(crate) fn forget_memories(conn: &Connection, user_id: i64) -> Outcome<u64> {
+    delete_quarantined(conn, "user_id = ?1 AND source = 'memories'", params![user_id])
+}
+
+/// Removes rows from the quarantine, and returns how many of them were memories.
+fn delete_quarantined(conn: &Connection, condition: &str, given: impl Params) -> Outcome<u64> {
+    if !has_quarantine(conn)? {
+        return Ok(0);
+    }
+    let mut delete =
+        conn.prepare_cached(&format!("DELETE FROM quarantine WHERE {condition} RETURNING source"))?;
+    let mut rows = delete.query(given)?;
+    let mut memories = 0;
+    while let Some(row) = rows.next()? {
+        memories += u64::from(row.get::<_, String>(0)? == "memories");
+    }
+    Ok(memories)
 }

@@ -107,7 +107,7 @@ pub(super) async fn serve_on(
 }
 
 /// The folder beside the store for chats that it cannot take now.
-fn spill_folder(store: &Path) -> PathBuf {
+pub(super) fn spill_folder(store: &Path) -> PathBuf {
     let mut folder = store.as_os_str().to_owned();
     folder.push("-spill");
     folder.into()

@@ -14,11 +14,13 @@ use strata_core::turn::Metadata;
 use strata_core::{Role, Session, SessionId, Turn, UserId};
 use strata_engine::Engine;
 use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
+use strata_server::forget_kept_chats;
 use strata_server::wire::{
     NotesResponse, PointsResponse, RemovedResponse, SessionResponse, SessionsResponse, SummariesResponse,
     TurnResponse,
 };
 
+use super::serve::spill_folder;
 use super::{Context, JsonArgs, PageArgs, SessionArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, confirm, note};
@@ -163,6 +165,9 @@ async fn delete(
     let engine = context.engine_for(&user).await?;
     let count = engine.sessions.get(&user, &session).await?.turn_count;
     confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
+    if let Some(folder) = context.config.store.path().map(spill_folder) {
+        forget_kept_chats(&folder, &user, Some(&session));
+    }
     let removed = engine.sessions.delete(&user, &session).await?;
     if json.json {
         output.json(&RemovedResponse::from(&removed))?;

@@ -79,3 +79,70 @@ async fn years_and_amounts_do_not_count_as_identifiers() {
     });
     assert_eq!(found.await, "the willow was planted near the pond");
 }
+
+/// An encoder to which each text is the more like another one the less their numbers are alike: the right item is the last.
+struct Misleading;
+
+fn angle(text: &str) -> f32 {
+    let digits: String = text.chars().filter(char::is_ascii_digit).take(7).collect();
+    digits.parse::<f32>().unwrap_or(0.0) % 997.0 / 997.0 * std::f32::consts::TAU
+}
+
+#[async_trait]
+impl Embedder for Misleading {
+    fn model(&self) -> &str {
+        "misleading"
+    }
+
+    fn cost(&self) -> EmbedderCost {
+        EmbedderCost::Local
+    }
+
+    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
+        Ok(passages
+            .iter()
+            .map(|passage| angle(&passage.text))
+            .map(|at| vec![1.7, at.cos(), at.sin()])
+            .collect())
+    }
+
+    async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
+        let at = angle(question);
+        Ok(vec![1.7, -at.cos(), -at.sin()])
+    }
+}
+
+#[tokio::test]
+async fn among_a_thousand_alike_each_identifier_is_found_first_by_both_sources() {
+    let texts: [fn(u32) -> (String, String); 4] = [
+        |number| (format!("recipe{number}"), format!("recipe{number} needs {} eggs and flour", number % 5)),
+        |number| {
+            (format!("order {number}"), format!("order {number} was shipped by the depot {}", number % 4))
+        },
+        |number| (format!("{number}ab"), format!("the article {number}ab has a drawer of oak")),
+        |number| (format!("QX-{number}"), format!("the ticket QX-{number} waits for an answer")),
+    ];
+    for index_max_items in [0, 100_000] {
+        let world = World::with(|settings| settings.recall.index_max_items = index_max_items);
+        let engine = world.engine.clone().with_embedder(Arc::new(Misleading));
+        let all = |number: u32| texts[number as usize % texts.len()](12_000 + 7 * number);
+        let memories: Vec<NewMemory> = (0..1_000).map(|number| NewMemory::new(all(number).1)).collect();
+        for part in memories.chunks(250) {
+            engine.memories.add(&world.user, part.to_vec()).await.unwrap();
+        }
+        engine.maintenance.maintain_all().await.unwrap();
+        let mut missed = Vec::new();
+        for number in (0..20).map(|question| question * 47 + 11) {
+            let (name, text) = all(number);
+            let request = RecallRequest {
+                score_threshold: Some(0.0),
+                ..RecallRequest::new(format!("what do we know about {name}?"))
+            };
+            let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
+            if contents(&recalled).first() != Some(&text) {
+                missed.push((name, contents(&recalled).into_iter().next()));
+            }
+        }
+        assert!(missed.is_empty(), "with {index_max_items}: {missed:?}");
+    }
+}

@@ -17,7 +17,7 @@ impl Recording {
     /// and an interrupted reply without text, are hidden from recall.
     pub async fn close_exchange(&self, user: &UserId, exchange: Exchange, ending: Ending) -> Result<()> {
         let now = self.clock.now();
-        if !self.question_exists(user, &exchange).await? {
+        if self.is_forgotten(user, &exchange) || !self.question_exists(user, &exchange).await? {
             tracing::info!("the question of a reply was forgotten meanwhile; the reply is not recorded");
             let changes = exchange.finishing(JobOutcome::Dropped).into_iter().collect();
             // The job may have been deleted together with the question.
@@ -46,6 +46,9 @@ impl Recording {
         let mut tried = 0;
         loop {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+            if self.is_forgotten(user, exchange) {
+                return Ok(());
+            }
             let first = finishing.clone().expecting(Expectation::unchanged(&found));
             let turns = match self.has_reply(user, exchange, found.turn_count, turn).await? {
                 true => Vec::new(),
@@ -102,6 +105,11 @@ impl Recording {
         tracing::warn!("a reply came after it had been given up; it is recorded beside the note of that");
         let turn = NewTurn { id: exchange.late, ..turn };
         self.append(user, &exchange.session, vec![turn], None, now).await.map(drop)
+    }
+
+    /// Whether the user or the session was forgotten since the exchange began.
+    fn is_forgotten(&self, user: &UserId, exchange: &Exchange) -> bool {
+        self.forgotten.since(exchange.reply.0, user, Some(&exchange.session))
     }
 
     /// Whether the question still exists.

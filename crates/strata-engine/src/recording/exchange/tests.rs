@@ -311,3 +311,84 @@ async fn a_chat_recalls_other_sessions_but_not_its_own_messages() {
     world.engine.prompting.note_chat(&world.user, memory.row).await;
     assert_eq!(world.engine.requests.get(&world.user, id).await.unwrap().query, "where does the dog sleep");
 }
+
+/// A chat that could not be recorded when it happened.
+struct Kept {
+    ids: ExchangeIds,
+    said: Vec<NewMessage>,
+    replied: &'static str,
+}
+
+impl Kept {
+    fn new(world: &World, said: &[&str], replied: &'static str) -> Self {
+        Self { ids: world.engine.recording.exchange_ids(), said: messages(said), replied }
+    }
+
+    async fn record(&self, world: &World) -> strata_core::error::Result<()> {
+        let recording = &world.engine.recording;
+        let (s, ids) = (session("s"), self.ids.tried());
+        let exchange = recording.open_exchange_as(ids, &world.user, &s, &self.said, Keeper::Client).await?;
+        recording.close_exchange(&world.user, exchange, reply(self.replied)).await
+    }
+}
+
+#[tokio::test]
+async fn chats_of_an_outage_are_recorded_once_in_any_order() {
+    let whole: Vec<String> =
+        ["user: one", "assistant: ok", "user: two", "assistant: ok", "user: three", "assistant: fine"]
+            .map(str::to_owned)
+            .to_vec();
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let world = World::new();
+        let kept = [
+            Kept::new(&world, &["one"], "ok"),
+            Kept::new(&world, &["one", "ok", "two"], "ok"),
+            Kept::new(&world, &["one", "ok", "two", "ok", "three"], "fine"),
+        ];
+        for place in order {
+            kept[place].record(&world).await.unwrap();
+        }
+        assert_eq!(world.turns().await, whole, "{order:?}");
+        for kept in kept {
+            kept.record(&world).await.unwrap();
+        }
+        assert_eq!(world.turns().await, whole, "{order:?}, again");
+        assert_eq!(world.jobs().await, []);
+    }
+}
+
+#[tokio::test]
+async fn a_chat_that_was_under_way_brings_nothing_forgotten_back() {
+    let world = World::new();
+    for forgets_user in [false, true] {
+        world.exchange(&["before"], reply("ok")).await;
+        let kept = Kept::new(&world, &["before", "ok", "after"], "fine");
+        if forgets_user {
+            world.engine.forgetting.user(&world.user).await.unwrap();
+        } else {
+            world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
+        }
+        let refused = kept.record(&world).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotFound);
+        assert!(world.engine.sessions.get(&world.user, &session("s")).await.is_err());
+        // A chat that begins afterwards is recorded.
+        world.exchange(&["again"], reply("ok")).await;
+        assert_eq!(world.turns().await, ["user: again", "assistant: ok"]);
+        world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn equal_questions_with_equal_replies_are_all_recorded() {
+    let world = World::new();
+    for count in 0..4 {
+        let said: Vec<&str> = ["again", "fine"].repeat(count).into_iter().chain(["again"]).collect();
+        world.exchange(&said, reply("fine")).await;
+        assert_eq!(world.turns().await.len(), 2 * count + 2);
+    }
+    assert!(world.turns().await.iter().all(|turn| !turn.contains('(')), "none is abandoned");
+    // The last reply is asked for again.
+    let said: Vec<&str> = ["again", "fine"].repeat(3).into_iter().chain(["again"]).collect();
+    world.exchange(&said, reply("better")).await;
+    assert_eq!(world.turns().await[7..], ["assistant: fine (abandoned)", "assistant: better"]);
+}

@@ -2,7 +2,7 @@
 
 use http_body_util::BodyExt;
 
-use super::upstream::{completion, stream};
+use super::upstream::{ScriptedUpstream, completion, stream};
 use super::*;
 use crate::proxy::decoding::tests::{brotli, gzip};
 
@@ -70,4 +70,31 @@ async fn a_document_is_whole_whatever_its_server_calls_it() {
     for place in [1, 3, 5] {
         assert_eq!(chatting.turn(place).await["interrupted"], Value::Null);
     }
+}
+
+#[tokio::test]
+async fn replies_that_are_held_count_among_the_bytes_under_way() {
+    let upstream = ScriptedUpstream::start().await;
+    let memory_deadline = Duration::from_secs(30);
+    let proxy = ProxySettings { upstream: Some(upstream.url()), memory_deadline, ..ProxySettings::default() };
+    let settings = Settings { proxy, max_bytes_under_way: 4 << 20, ..Settings::default() };
+    let server = TestServer::over(Arc::new(InMemoryStore::new()), settings, Default::default());
+    let chatting = Chatting { server, upstream };
+    let long = "word ".repeat(200 * 1024);
+    for _ in 0..2 {
+        chatting.upstream.will_say(&long);
+    }
+    let ask = |question: &str| json!({"model": "m", "messages": [user(question)]});
+    // It is held while its client does not read on: it was read whole, and passes in pieces.
+    let mut first = chatting.open(ask("one")).await.into_body();
+    assert!(first.frame().await.unwrap().is_ok());
+    let second = chatting.open(ask("two")).await.into_body().collect();
+    let mut second = std::pin::pin!(second);
+    let soon = tokio::time::timeout(Duration::from_millis(300), second.as_mut()).await;
+    assert!(soon.is_err(), "two such replies are more than there is room for");
+    drop(first);
+    assert!(second.await.unwrap().to_bytes().len() > long.len());
+    // Small ones take no room.
+    chatting.upstream.will_say("fine");
+    assert_eq!(chatting.chat(json!([user("three")])).await.status, 200);
 }

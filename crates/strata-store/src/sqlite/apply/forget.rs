@@ -23,9 +23,12 @@ impl Writing<'_> {
         match what {
             Forget::Session(session) => self.forget_session(&session)?,
             Forget::Memory(id) => self.forget_memory(id)?,
-            Forget::Memories => self.forget_memories(
-                &self.rows("SELECT row FROM memories WHERE user_id = ?1", [self.user_id])?,
-            )?,
+            Forget::Memories => {
+                self.applied.removed.memories += repair::forget_memories(self.conn, self.user_id)?;
+                self.forget_memories(
+                    &self.rows("SELECT row FROM memories WHERE user_id = ?1", [self.user_id])?,
+                )?;
+            }
             Forget::User => self.forget_user()?,
         }
         scrub::mark(self.conn)?;
@@ -46,8 +49,10 @@ impl Writing<'_> {
         if let Some(session_id) = session_id {
             bound.extend(self.rows(SAID_ONLY_HERE, params![self.user_id, session.as_str(), session_id])?);
         }
+        let quarantined = repair::forget_session(self.conn, self.user_id, session_id, session.as_str())?;
+        self.applied.removed.memories += quarantined;
         // A memory may be bound to a session that does not exist yet.
-        if session_id.is_none() && bound.is_empty() {
+        if session_id.is_none() && bound.is_empty() && quarantined == 0 {
             return Err(unknown("session", session));
         }
         if let Some(session_id) = session_id {
@@ -58,7 +63,6 @@ impl Writing<'_> {
             self.forget_turns(&turns)?;
             let sql = "SELECT row FROM summaries WHERE user_id = ?1 AND session_id = ?2";
             self.forget_summaries(&self.rows(sql, [self.user_id, session_id])?)?;
-            repair::forget(self.conn, self.user_id, Some(session_id))?;
             self.conn.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session_id])?;
             self.applied.removed.sessions += 1;
         }
@@ -78,7 +82,11 @@ impl Writing<'_> {
 
     /// Destroys a memory and all that it replaced, directly or through others.
     fn forget_memory(&mut self, id: MemoryId) -> Outcome<()> {
-        self.memory_row(id)?;
+        let quarantined = repair::forget_memory(self.conn, self.user_id, id.0.as_bytes())?;
+        self.applied.removed.memories += quarantined;
+        if quarantined == 0 {
+            self.memory_row(id)?;
+        }
         let rows = self.rows(
             "WITH RECURSIVE former (id) AS (
                  VALUES (?2)
@@ -99,7 +107,7 @@ impl Writing<'_> {
         for table in ["vectors", "segments", "progress", "jobs", "requests", "keys", "idempotency"] {
             self.delete_all(table)?;
         }
-        repair::forget(self.conn, self.user_id, None)
+        repair::forget_user(self.conn, self.user_id)
     }
 
     fn delete_all(&self, table: &str) -> Outcome<u64> {
