@@ -7,6 +7,7 @@ use strata_fuzz::change::{Numbers, changed};
 const INPUTS: usize = 300;
 
 /// `cargo xtask torture` gives each run another seed.
+#[allow(clippy::disallowed_methods, clippy::expect_used, reason = "a test reads its seed")]
 fn seed() -> u64 {
     let given = std::env::var("STRATA_TEST_SEED");
     given.map_or(0, |seed| seed.parse::<u64>().expect("a number as a seed") << 16)

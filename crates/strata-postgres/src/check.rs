@@ -8,8 +8,8 @@ use strata_core::store::{CheckDepth, Health};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::connection::Connection;
 use crate::error::Outcome;
+use crate::lent::Connection;
 use crate::sql::{args, execute, one, rows};
 use crate::{read, schema};
 
@@ -102,10 +102,13 @@ async fn count(client: &Client, sql: &str) -> Outcome<u64> {
     Ok(one(client, sql, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
+/// When the writes of each database were last tried, and the problem that was found.
+type Probes = HashMap<String, (Instant, Option<String>)>;
+
 /// The problem that keeps writes from being committed, if there is one. What was found within the last half second still
 /// holds.
 async fn problem_of_writes(client: &Client, location: &str) -> Option<String> {
-    static FOUND: Mutex<Option<HashMap<String, (Instant, Option<String>)>>> = Mutex::new(None);
+    static FOUND: Mutex<Option<Probes>> = Mutex::new(None);
     let lock = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let known = lock().as_ref().and_then(|found| found.get(location).cloned());
     if let Some((_, problem)) = known.filter(|(at, _)| at.elapsed() < PROBED) {

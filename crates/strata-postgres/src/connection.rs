@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::connect::{Connector, Encryption, Servers};
 use crate::error::{Fault, Outcome, closed};
-use crate::lent::{Lent, Transaction};
+use crate::lent::{Connection, Lent, Transaction};
 use crate::options::{Address, PostgresOptions, Purpose};
 use crate::sql;
 
@@ -25,9 +25,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long a quick check waits for the server.
 const ANSWER_NOW: Duration = Duration::from_secs(2);
-
-/// A connection in use.
-pub(crate) type Connection = Arc<Object>;
 
 /// The connections to one server.
 pub(crate) struct Connections {

@@ -133,7 +133,8 @@ fn translate(error: tokio_postgres::Error) -> Error {
         "53" => (Unavailable, "PostgreSQL is out of disk space, memory or connections; try again", true),
         "54" => (TooLarge, "a value is larger than the database can keep; send less", false),
         _ if code == SqlState::QUERY_CANCELED => (Unavailable, TOO_SLOW, true),
-        "58" | "XX" => (Internal, "PostgreSQL has failed or is damaged; look into its log", false),
+        "58" => (Unavailable, "PostgreSQL cannot read or write its files; look into its log", false),
+        "XX" => (Internal, "PostgreSQL has failed or is damaged; look into its log", false),
         _ => (Internal, "the database refused a statement; report this as a defect", false),
     };
     let translated = Error::new(kind, message).with_source(error);

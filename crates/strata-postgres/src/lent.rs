@@ -6,9 +6,11 @@ use deadpool_postgres::Object;
 use tokio_postgres::Client;
 
 use crate::connect::Encryption;
-use crate::connection::Connection;
 use crate::error::{Outcome, closed};
 use crate::sql;
+
+/// A connection in use.
+pub(crate) type Connection = Arc<Object>;
 
 /// A connection out of the pool. Unless it is given back it is closed, so nobody inherits a statement that still runs, or an open
 /// transaction.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use strata_core::{ErrorKind, Result};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, Connections};
+use crate::connection::Connections;
 use crate::error::Outcome;
+use crate::lent::Connection;
 use crate::options::{Address, PostgresOptions, Purpose};
 
 /// How long a read waits for the replica before it goes to the primary, and for how long the replica is then left alone.

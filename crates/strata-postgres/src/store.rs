@@ -17,9 +17,10 @@ use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, Use
 
 use crate::apply::Batches;
 use crate::behind::Behind;
-use crate::connection::{Connection, Connections};
+use crate::connection::Connections;
 use crate::error::Outcome;
 use crate::extensions::{self, Extensions};
+use crate::lent::Connection;
 use crate::lent::Transaction;
 use crate::options::{PostgresOptions, Purpose};
 use crate::replica::{Replica, Snapshot};
@@ -166,9 +167,10 @@ impl Store for PostgresStore {
     // The head may come from the replica or from the primary. What changed comes from the primary: a server that lags behind the
     // one with the head would leave items out, and nobody would ask for them again.
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
-        self.primary
-            .read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await })
-            .await
+        Box::pin(
+            self.primary.read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await }),
+        )
+        .await
     }
 
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {

@@ -111,9 +111,9 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
 
 async fn run_alone(command: Command, context: &Context, output: &mut Output) -> Outcome {
     match command {
-        Command::Serve(_) => serve::run(context, output).await,
+        Command::Serve(_) => Box::pin(serve::run(context, output)).await,
         Command::Demo(args) => Box::pin(demo::run(args, context, output)).await,
-        Command::Chat(args) => chat::run(args, context, output).await,
+        Command::Chat(args) => Box::pin(chat::run(args, context, output)).await,
         Command::Mcp(args) => mcp::run(args, context).await,
         Command::Record(args) => record::run(args, context, output).await,
         Command::Add(args) => Box::pin(add::run(args, context, output)).await,

@@ -61,21 +61,7 @@ impl Recall {
         let chosen = if chosen.is_empty() { asked_before(request, plan, &found) } else { chosen };
         items.extend(self.load(&found.owners, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
         items.extend(self.load_summaries(&found, &chosen).await?);
-        let mut recalled = Recalled {
-            request_id,
-            items: Vec::new(),
-            path: found.path,
-            scope: found.scope,
-            expansion: found.expansion.clone(),
-            fts_hits: found.term_hits,
-            trgm_hits: found.similar_hits,
-            vector_hits: found.vector_hits,
-            tokens: 0,
-            truncated: false,
-            error_stage: found.error_stage,
-            late: found.late,
-            trace: None,
-        };
+        let mut recalled = nothing_yet(request_id, &found);
         for (candidate, score) in chosen {
             if let Some(item) = items.remove(&candidate.id) {
                 if lacks_amount(request, plan, &item, candidate.relevance) {
@@ -274,6 +260,25 @@ fn path_of(items: &[RecalledItem], found: RetrievalPath) -> RetrievalPath {
         RetrievalPath::SummariesOnly
     } else {
         found
+    }
+}
+
+/// What was found, without items.
+fn nothing_yet(request_id: RequestId, found: &CandidateSet) -> Recalled {
+    Recalled {
+        request_id,
+        items: Vec::new(),
+        path: found.path,
+        scope: found.scope,
+        expansion: found.expansion.clone(),
+        fts_hits: found.term_hits,
+        trgm_hits: found.similar_hits,
+        vector_hits: found.vector_hits,
+        tokens: 0,
+        truncated: false,
+        error_stage: found.error_stage,
+        late: found.late,
+        trace: None,
     }
 }
 

@@ -268,8 +268,8 @@ fn frame(text: &str) -> String {
     }
     let parts: Vec<&str> = frame.split(FENCE).collect();
     // Every second part is quoted, except the last one of a mark that is not closed.
-    let is_open = parts.len() % 2 == 0;
-    let is_kept = |place: usize| place % 2 == 0 || is_open && place + 1 == parts.len();
+    let is_open = parts.len().is_multiple_of(2);
+    let is_kept = |place: usize| place.is_multiple_of(2) || is_open && place + 1 == parts.len();
     let kept = parts.iter().enumerate().filter(|(place, _)| is_kept(*place));
     let frame = kept.map(|(_, part)| *part).collect::<Vec<_>>().concat();
     if !is_transcript(&frame) {

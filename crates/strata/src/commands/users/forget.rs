@@ -35,7 +35,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         folder.map_or(0, |folder| forget_kept_chats(&folder, &user, None))
     };
     // A server may have kept chats of a user whom the store does not know yet.
-    if !is_known(&engine, &user).await? && !(args.yes && forget_kept() > 0) {
+    let is_known = is_known(&engine, &user).await? || args.yes && forget_kept() > 0;
+    if !is_known {
         let names = similar(&engine, &user).await?;
         return Err(Failure::failed(format!("there is no user `{user}`{names}")));
     }
