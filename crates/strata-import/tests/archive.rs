@@ -128,7 +128,7 @@ async fn a_copy_tells_its_total_from_the_start_and_comes_to_it() {
     for _ in 0..2 {
         let mut told = Vec::new();
         let tell = |done: &strata_import::Transferred, all: u64| told.push((done.turns + done.memories, all));
-        strata_import::transfer(&from, &to, &[], tell).await.unwrap();
+        strata_import::transfer(&from, &to, &[], strata_import::Keys::Copy, tell).await.unwrap();
         assert_eq!((told[0], *told.last().unwrap()), ((0, 6), (6, 6)));
         assert!(told.is_sorted() && told.iter().all(|(_, all)| *all == 6), "{told:?}");
     }

@@ -6,7 +6,7 @@ use strata_core::store::conformance::fixture::{add, ann, append, apply, at, key,
 use strata_core::store::{Change, ChangeSet, InMemoryStore};
 use strata_core::vector::{ItemVector, Vector};
 use strata_core::{ErrorKind, ItemId, Store, TurnId};
-use strata_import::transfer;
+use strata_import::{Keys, transfer};
 
 const MODEL: &str = "model";
 
@@ -15,7 +15,7 @@ fn vector(turn: TurnId, components: &[f32]) -> ItemVector {
 }
 
 async fn moved(from: &dyn Store, to: &dyn Store) -> strata_core::Result<(u64, u64)> {
-    let moved = transfer(from, to, &[MODEL.to_owned()], |_, _| ()).await?;
+    let moved = transfer(from, to, &[MODEL.to_owned()], Keys::Copy, |_, _| ()).await?;
     Ok((moved.vectors, moved.keys))
 }
 

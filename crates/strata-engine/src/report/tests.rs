@@ -215,7 +215,7 @@ fn jobs_from_before_the_period_do_not_shorten_it() {
         rows.add(vec![request(6 * DAY)], jobs, week(), limit);
         Report::of(&rows, week())
     };
-    let unshortened = report(jobs(&[recent.clone()]));
+    let unshortened = report(jobs(std::slice::from_ref(&recent)));
     assert_eq!((unshortened.period, unshortened.is_cut), (week(), false));
     let shortened = report(vec![recent]);
     assert_eq!((shortened.period.since, shortened.is_cut), (at(6 * DAY), true));
