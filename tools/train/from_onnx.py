@@ -1,7 +1,8 @@
 """Reads a reader's weights back from its int8 ONNX file, so that `reader.py --start` can continue from them.
 
-A weight comes back with the error of its rounding, at most half a step of its column's scale. Files of earlier scripts name their
-tensors otherwise; both spellings are known. A head that the file does not have is left out, and `reader.py` starts it anew.
+A weight comes back with the error of its rounding, at most half a step of its column's scale. Files of earlier scripts
+name their tensors otherwise; both spellings are known. A head that the file does not have is left out, and `reader.py`
+starts it anew.
 """
 
 import argparse
@@ -61,7 +62,9 @@ def weights_of(model: onnx.ModelProto) -> dict[str, np.ndarray]:
     expected = LAYERS * 16 + 5
     found = sum(name.startswith("body.") for name in weights)
     if found != expected:
-        raise SystemExit(f"the file has {found} tensors of the body, and {expected} are expected; is it a reader of this form?")
+        raise SystemExit(
+            f"the file has {found} tensors of the body, and {expected} are expected; is it a reader of this form?"
+        )
     return weights
 
 

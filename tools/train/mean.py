@@ -1,7 +1,7 @@
 """Averages the weights of several runs from one start, and mixes the mean with that start.
 
-Runs from the same weights average well: the mean is better than each of them. Mixed with the start, it keeps what the start knew and the new
-data do not repeat. A head that the start does not have comes from the runs alone.
+Runs from the same weights average well: the mean is better than each of them. Mixed with the start, it keeps what the
+start knew and the new data do not repeat. A head that the start does not have comes from the runs alone.
 """
 
 import argparse
@@ -23,7 +23,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+", help="the outputs of reader.py")
     parser.add_argument("--start", required=True, help="the weights that the runs began with")
-    parser.add_argument("--share", type=float, default=1.0, help="of the runs' mean; the rest is the start (default: %(default)s)")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="of the runs' mean; the rest is the start (default: %(default)s)"
+    )
     parser.add_argument("--out", default="reader.npz", help="the file to write (default: %(default)s)")
     return parser.parse_args()
 

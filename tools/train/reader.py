@@ -1,10 +1,11 @@
 """Trains the reader: one body, seven heads.
 
-A batch trains one of three tasks: sentences (worth, kind, voice, case, alone), pairs of lines (relation), or a question with a
-turn that answers it and three that do not (answers). Of streams, cases, messages and replies the held-out tenth is left out.
+A batch trains one of three tasks: sentences (worth, kind, voice, case, alone), pairs of lines (relation), or a question
+with a turn that answers it and three that do not (answers). Of streams, cases, messages and replies the held-out tenth
+is left out.
 
-`--start` continues from a trained reader, usually the shipped one (from_onnx.py) with new data. Then the rates are lower, and the
-relations and answers are held near to what the reader said before (`--hold`).
+`--start` continues from a trained reader, usually the shipped one (from_onnx.py), with new data. Then the rates are
+lower, and relations and answers are held near to what the reader said before (`--hold`).
 """
 
 import argparse
@@ -149,7 +150,9 @@ class Tasks:
         is_chinese = self.data.sentence_is_chinese[self.data.pair_sentence]
         far = np.abs(self.data.pair_sentence[others] - self.data.pair_sentence[numbers]) > LONGEST_STREAM
         kept = far & (is_chinese[others] == is_chinese[numbers])
-        return self.data.pair_batch(numbers[kept], others[kept]), {"relation": torch.zeros(kept.sum(), dtype=torch.long)}
+        return self.data.pair_batch(numbers[kept], others[kept]), {
+            "relation": torch.zeros(kept.sum(), dtype=torch.long)
+        }
 
     def _batches(self, task: str, numbers: np.ndarray, size: int) -> list[tuple[str, np.ndarray]]:
         shuffled = self.random.permutation(numbers)
@@ -207,12 +210,26 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--questions", default="encoder_data.npz", help="of encoder_data.py (default: %(default)s)")
     parser.add_argument("--out", default="reader.npz", help="the weights to write (default: %(default)s)")
     parser.add_argument("--start", help="weights of a trained reader to continue from (from_onnx.py)")
-    parser.add_argument("--hold", type=float, default=0.5, help="with --start: the weight of the former judgements (default: %(default)s)")
-    parser.add_argument("--foreign", type=int, default=0, help="pairs of lines of different streams in an epoch (default: %(default)s)")
+    parser.add_argument(
+        "--hold",
+        type=float,
+        default=0.5,
+        help="with --start: the weight of the former judgements (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--foreign", type=int, default=0, help="pairs of lines of different streams in an epoch (default: %(default)s)"
+    )
     parser.add_argument("--rate", type=float, default=BODY_RATE, help="the body's peak rate (default: %(default)s)")
-    parser.add_argument("--heads", type=float, default=5, help="the heads' rate, in rates of the body (default: %(default)s)")
+    parser.add_argument(
+        "--heads", type=float, default=5, help="the heads' rate, in rates of the body (default: %(default)s)"
+    )
     parser.add_argument("--minutes", type=float, help="train for so long (default: five epochs)")
-    parser.add_argument("--int8", type=float, default=0.0, help="the last share of the training rounds as the int8 file does (default: %(default)s)")
+    parser.add_argument(
+        "--int8",
+        type=float,
+        default=0.0,
+        help="the last share of the training rounds as the int8 file does (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="(default: %(default)s)")
     parser.add_argument("--steps", type=int, help="stop after this many, for a trial run (default: five epochs)")
     parser.add_argument("--limit", type=int, help="use only this many items of each task, for a trial run")
@@ -288,7 +305,11 @@ def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, dev
         with torch.no_grad():
             former = judged(teacher, inputs, device)
     if step.task == "questions":
-        return answers_loss(logits["answers"]) if former is None else divergence(logits["answers"], former["answers"]).mean()
+        return (
+            answers_loss(logits["answers"])
+            if former is None
+            else divergence(logits["answers"], former["answers"]).mean()
+        )
     weights = torch.tensor(RELATION_WEIGHTS, device=device)
     loss = functional.cross_entropy(
         logits["relation"], labels["relation"], weight=weights, label_smoothing=LABEL_SMOOTHING
@@ -308,9 +329,7 @@ def judged(reader: Reader, inputs: list[Tensor], device: torch.device) -> dict[s
 
 def divergence(logits: Tensor, former: Tensor) -> Tensor:
     """How far the judgements are from the former ones, for each row."""
-    return functional.kl_div(
-        logits.log_softmax(1), former.log_softmax(1), reduction="none", log_target=True
-    ).sum(1)
+    return functional.kl_div(logits.log_softmax(1), former.log_softmax(1), reduction="none", log_target=True).sum(1)
 
 
 def sentence_loss(logits: dict[str, Tensor], labels: dict[str, Tensor]) -> Tensor:

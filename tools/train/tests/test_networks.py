@@ -134,7 +134,10 @@ class NetworksTest(unittest.TestCase):
         right, wrong = torch.tensor([[0.0, 4.0]] + [[4.0, 0.0]] * 3), torch.tensor([[4.0, 0.0]] + [[0.0, 4.0]] * 3)
         self.assertLess(answers_loss(right), answers_loss(wrong))
         logits = {head: torch.zeros(1, classes) for head, classes in HEADS.items()}
-        labels = {"worth": torch.tensor([1]), **{head: torch.tensor([-1]) for head in ("kind", "voice", "case", "alone")}}
+        labels = {
+            "worth": torch.tensor([1]),
+            **{head: torch.tensor([-1]) for head in ("kind", "voice", "case", "alone")},
+        }
         self.assertAlmostEqual(sentence_loss(logits, labels).item(), float(np.log(2)), places=5)
 
 
