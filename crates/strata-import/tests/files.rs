@@ -264,6 +264,18 @@ async fn lines_of_different_users_never_share_a_session() {
     assert_eq!(texts("olav", "main").await, ["Hello.", "我的船是红色的。"]);
     assert_eq!(texts("ida", "log-5").await, ["Good day."]);
     assert_eq!(texts("olav", "log-6").await, ["Good day.", "The mast is ash."]);
+
+    let numbered =
+        json!({ "user": 5, "session_id": 7, "messages": [{ "role": "user", "content": "Hello." }] });
+    desk.import("numbers.jsonl", numbered.to_string()).await;
+    assert_eq!(texts("5", "7").await, ["Hello."]);
+    for nameless in [json!({ "id": "x" }), json!(""), json!(true)] {
+        let line = json!({ "user": nameless, "messages": [{ "role": "user", "content": "Hello." }] });
+        assert!(
+            desk.refused("nameless.jsonl", &line.to_string()).await.contains("`user` is no name"),
+            "{line}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -7,9 +7,10 @@
 
 pub(crate) mod memories;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri};
+use serde::Deserialize;
 use strata_core::key::{ApiKey, KeyScope};
 use strata_core::scope::RecallScope;
 use strata_core::{SessionId, UserId};
@@ -37,6 +38,18 @@ impl Caller {
             session: header(headers, SESSION_HEADER)?.map(SessionId::new).transpose()?,
             identity: extensions.get::<Identity>().cloned().unwrap_or_default(),
         })
+    }
+
+    /// The caller with the names of the query, which count if no header names a user or a session.
+    fn with_names_of(mut self, uri: &Uri) -> Result<Self, ApiError> {
+        let names = Query::<NamesInQuery>::try_from_uri(uri);
+        let Query(NamesInQuery { user_id, session_id }) = names.map_err(|error| {
+            ApiError::invalid(format!("the query cannot be read: {error}; send each name once"))
+        })?;
+        self.named([&user_id])?;
+        self.user = self.user.or(user_id.map(UserId::new).transpose()?);
+        self.session = self.session.or(session_id.map(SessionId::new).transpose()?);
+        Ok(self)
     }
 
     /// The user who started this process, for calls that are not requests.
@@ -239,8 +252,18 @@ impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
-        Self::read(&parts.headers, &parts.extensions)
+        let caller = Self::read(&parts.headers, &parts.extensions)?;
+        // The other methods read their names from the query themselves. A name that a POST ignored would put one user's words
+        // among another's.
+        if parts.method == Method::POST { caller.with_names_of(&parts.uri) } else { Ok(caller) }
     }
+}
+
+/// The names in the query of a POST.
+#[derive(Debug, Deserialize)]
+struct NamesInQuery {
+    user_id: Option<String>,
+    session_id: Option<String>,
 }
 
 /// A header's value as UTF-8. A header sent twice is ambiguous and therefore an error.
@@ -292,6 +315,20 @@ mod tests {
             assert_eq!(plain.recall_scope(true, Some(&here), asked), asked, "a user is named");
             assert_eq!(plain.recall_scope(false, None, asked), asked, "no session is named");
         }
+    }
+
+    #[test]
+    fn the_query_of_a_post_names_user_and_session() {
+        let named =
+            |caller: Caller, query: &str| caller.with_names_of(&format!("/turns?{query}").parse().unwrap());
+        let plain = named(Caller::default(), "user_id=zo%C3%AB&session_id=s%201&limit=2").unwrap();
+        assert_eq!(plain.user([&None]).unwrap().as_str(), "zoë");
+        assert_eq!(plain.session([&None]).unwrap().unwrap().as_str(), "s 1");
+        assert!(plain.names_user([&None]), "it is no wall");
+        let by_header = Caller { user: Some(UserId::new("h").unwrap()), ..Caller::default() };
+        assert_eq!(named(by_header, "user_id=zoe").unwrap().user([&None]).unwrap().as_str(), "h");
+        assert!(named(Caller::default(), "user_id=*").is_err());
+        assert!(named(Caller::default(), "user_id=a&user_id=b").is_err());
     }
 
     #[test]

@@ -143,8 +143,8 @@ fn logged(object: &Map<String, Value>) -> Result<Logged, String> {
     let times = ["created_at", "created", "timestamp", "time"];
     let at = times.iter().find_map(|name| moment(object.get(*name)).or_else(|| moment(response.get(*name))));
     let mut read = Logged {
-        session: text(&["session_id", "conversation_id", "thread_id", "memory_id"]),
-        user: text(&["user_id", "user", "safety_identifier"]),
+        session: named(&[object, request], &["session_id", "conversation_id", "thread_id", "memory_id"])?,
+        user: named(&[object, request], &["user_id", "user", "safety_identifier"])?,
         title: text(&["title"]),
         messages: Vec::new(),
         skipped: Vec::new(),
@@ -159,6 +159,20 @@ fn logged(object: &Map<String, Value>) -> Result<Logged, String> {
         }
     }
     Ok(read)
+}
+
+/// The first of these names. What is no name is refused: without it, one user's words would be among another's.
+fn named(places: &[&Map<String, Value>], names: &[&str]) -> Result<Option<String>, String> {
+    let all = places.iter().flat_map(|place| names.iter().map(move |name| (*name, place.get(*name))));
+    for (name, value) in all {
+        match value {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) if !text.is_empty() => return Ok(Some(text.clone())),
+            Some(Value::Number(number)) => return Ok(Some(number.to_string())),
+            Some(_) => return Err(format!("`{name}` is no name; give a text")),
+        }
+    }
+    Ok(None)
 }
 
 /// A message; `None` if it has no text, as a call of a tool.

@@ -44,16 +44,17 @@ pub(super) struct Problem {
     text: String,
 }
 
-/// The text of a question. Of a very long one, only the beginning and the end are read.
+/// The text of a question, with NUL characters replaced as they are where it is recorded. Of a very long one, only the
+/// beginning and the end are read.
 fn question_text(said: &str) -> String {
     if said.len() <= MAX_QUESTION_BYTES {
-        return strip_injected(said).into_owned();
+        return strip_injected(said).replace('\0', "\u{fffd}");
     }
     let (head, tail) = (
         said.floor_char_boundary(MAX_QUESTION_BYTES / 2),
         said.ceil_char_boundary(said.len() - MAX_QUESTION_BYTES / 2),
     );
-    strip_injected(&format!("{}\n{}", &said[..head], &said[tail..])).into_owned()
+    strip_injected(&format!("{}\n{}", &said[..head], &said[tail..])).replace('\0', "\u{fffd}")
 }
 
 impl Exchange<'_> {

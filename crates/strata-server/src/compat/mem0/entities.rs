@@ -1,6 +1,7 @@
 //! Entities, in mem0's sense: the users, agents and sessions that have memories.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
 use strata_core::UserId;
@@ -70,8 +71,17 @@ pub(super) async fn delete_entity(
     Ok(Json(json!({ "message": "Entity deleted successfully." })))
 }
 
-/// Removes all memories from recall that the caller may ask for.
-pub(super) async fn reset(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
+/// Removes all memories from recall that the caller may ask for. A body could name a user, and would be ignored.
+pub(super) async fn reset(
+    State(app): State<App>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<Json<Value>, ApiError> {
+    if !matches!(body.trim_ascii(), b"" | b"{}") {
+        return Err(ApiError::invalid(
+            "`/reset` takes no body and was not done; `DELETE /memories?user_id=NAME` removes the memories of one user",
+        ));
+    }
     for user in users(&app, &caller).await? {
         delete_matching(&app, &user, &Filter::always()).await?;
     }

@@ -58,6 +58,17 @@ async fn a_caller_that_is_bound_sees_and_changes_nothing_of_others() {
 }
 
 #[tokio::test]
+async fn a_reset_that_names_a_user_leaves_the_others() {
+    let (server, [tea, apples]) = with_memories().await;
+    let refused = server.post("/reset", json!({"user_id": "ada"})).await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert_eq!(server.post("/reset?user_id=nobody", json!({})).await.status, 200);
+    for memory in [tea, apples] {
+        assert_eq!(server.get(&format!("/memories/{memory}")).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn filters_tell_users_apart() {
     let (server, [tea, apples]) = with_memories().await;
     let search = async |filters: Value| {
