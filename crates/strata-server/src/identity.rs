@@ -46,7 +46,9 @@ impl Caller {
         let Query(NamesInQuery { user_id, session_id }) = names.map_err(|error| {
             ApiError::invalid(format!("the query cannot be read: {error}; send each name once"))
         })?;
-        self.named([&user_id])?;
+        if user_id.is_some() {
+            self.named([&user_id])?;
+        }
         self.user = self.user.or(user_id.map(UserId::new).transpose()?);
         self.session = self.session.or(session_id.map(SessionId::new).transpose()?);
         Ok(self)
