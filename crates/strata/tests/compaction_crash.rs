@@ -37,8 +37,9 @@ const SETTINGS: [&str; 6] = [
 
 /// A job may be tried as often as this test kills.
 const PATIENT: &str = "learn.max_attempts=100";
-/// Rules take a model's place after its second refusal, so that a job outlives one kill.
-const IMPATIENT: &str = "learn.max_attempts=2";
+/// Rules take a model's place after its fourth refusal, so that a job outlives a kill, and a lease or two that end too soon on
+/// a busy machine.
+const IMPATIENT: &str = "learn.max_attempts=4";
 
 /// The exchanges of a session that were acknowledged.
 #[derive(Debug, Clone, Copy)]
