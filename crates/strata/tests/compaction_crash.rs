@@ -25,7 +25,7 @@ const SEED: u64 = 20_261_119;
 /// The words of a message: three exchanges fill a chunk of a tree (3,000 tokens).
 const WORDS: u64 = 500;
 
-/// Every few turns are compacted. Jobs of a killed server are free after one second.
+/// Every few turns are compacted. Jobs of a killed server are free after one second, unless a later setting says more.
 const SETTINGS: [&str; 6] = [
     "learn.lease_secs=1",
     "learn.retry_secs=1",
@@ -37,9 +37,9 @@ const SETTINGS: [&str; 6] = [
 
 /// A job may be tried as often as this test kills.
 const PATIENT: &str = "learn.max_attempts=100";
-/// Rules take a model's place after its fourth refusal, so that a job outlives a kill, and a lease or two that end too soon on
-/// a busy machine.
-const IMPATIENT: &str = "learn.max_attempts=4";
+/// Rules take a model's place after its third refusal, so that a job outlives one kill. On a busy machine, a lease of one second
+/// would end in the midst of the work and count as an attempt.
+const IMPATIENT: [&str; 2] = ["learn.max_attempts=3", "learn.lease_secs=6"];
 
 /// The exchanges of a session that were acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -124,10 +124,11 @@ fn compactions_and_trees_survive_kills() {
     finish(&file, &[PATIENT]);
     // A refusal is retried after a pause that doubles, so the model refuses in the last round only.
     model.set(Mood::Unwilling);
-    let refused = [&SETTINGS[..], &[IMPATIENT, &with_model]].concat();
+    let impatient = [&IMPATIENT[..], &[&with_model]].concat();
+    let refused = [&SETTINGS[..], &impatient].concat();
     let asked = model.requests();
     all = kill_in_the_midst(&file, &refused, all, MOST_ACKNOWLEDGED, || model.wait_for(asked + 1));
-    finish(&file, &[IMPATIENT, &with_model]);
+    finish(&file, &impatient);
     let built: Vec<Built> = all.iter().map(|recorded| summaries_are_single(&file, *recorded)).collect();
     assert!(built.iter().any(|one| one.chunks > 0), "the test has built no tree");
     assert!(built.iter().any(|one| one.rolling > 0), "the test has compacted nothing");
