@@ -81,6 +81,9 @@ pub struct TraceCandidate {
     pub fresher_by: i32,
     /// The sum of these parts.
     pub score: f32,
+    /// The reader's judgement whether the item answers, as log odds, if the scores left a doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<f32>,
     /// The relevance, from 0 to 1.
     pub relevance: f32,
     /// The age of the item.

@@ -311,6 +311,7 @@ impl Wiring {
             indexes: self.indexes.clone(),
             embedder: self.embedder.clone(),
             reranker: self.reranker.clone(),
+            reader: self.reader.clone(),
             timer: self.timer.clone(),
             log,
             maintenance,

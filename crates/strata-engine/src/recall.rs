@@ -1,9 +1,10 @@
 //! Recall: from a question to the few items that answer it.
 //!
 //! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources), [`rank`]
-//! orders them, [`calibration`] says how likely each one helps, [`rerank`] reorders the best if asked to, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
-//! [`trace`] explains the choice. If nothing is chosen, [`summaries`] stand in. If a model fails, the results are worse, but recall still answers. Start reading at
-//! [`Recall::ask`].
+//! orders them, [`calibration`] says how likely each one helps, [`second_look`] asks the reader where that leaves a doubt,
+//! [`rerank`] reorders the best if asked to, [`serve`] chooses the items to return (threshold, recency, diversity, budget),
+//! and [`trace`] explains the choice. If nothing is chosen, [`summaries`] stand in. If a model fails, the results are worse,
+//! but recall still answers. Start reading at [`Recall::ask`].
 
 mod best;
 mod budget;
@@ -25,6 +26,7 @@ mod question;
 mod rank;
 mod request;
 mod rerank;
+mod second_look;
 mod serve;
 mod store_candidates;
 mod store_vectors;
@@ -41,7 +43,7 @@ use std::time::Duration;
 
 use strata_core::error::Result;
 use strata_core::id::{RequestId, UserId};
-use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reranker, Timer, TokenCounter};
+use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reader, Reranker, Timer, TokenCounter};
 use strata_core::store::{Head, Store};
 
 use strata_language::content::is_courtesy;
@@ -74,6 +76,8 @@ pub struct Recall {
     pub(crate) indexes: Option<Arc<Indexes>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) reranker: Option<Arc<dyn Reranker>>,
+    /// Reads candidates in cases of doubt.
+    pub(crate) reader: Option<Arc<dyn Reader>>,
     /// Without a timer, no deadline ever passes.
     pub(crate) timer: Option<Arc<dyn Timer>>,
     pub(crate) log: RequestLog,

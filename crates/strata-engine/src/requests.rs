@@ -180,6 +180,7 @@ fn unranked(item: ItemId, place: u32) -> TraceCandidate {
         likeness: None,
         fresher_by: 0,
         score: 0.0,
+        judged: None,
         relevance: 0.0,
         age_days: None,
         served_score: None,

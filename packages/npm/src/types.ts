@@ -42,6 +42,8 @@ export interface CandidateResponse {
   fresher_by: number;
   /** Its id. */
   id: string;
+  /** The reader's judgement whether it answers, as log odds, if the scores left a doubt. */
+  judged?: number | null;
   /** The kind of the item. */
   kind: CandidateKind;
   /** The part of the score that likeness to the best answers added. */

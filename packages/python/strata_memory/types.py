@@ -85,6 +85,9 @@ class CandidateResponse(TypedDict):
     # Its id.
     id: str
 
+    # The reader's judgement whether it answers, as log odds, if the scores left a doubt.
+    judged: NotRequired["float | None"]
+
     # The kind of the item.
     kind: "CandidateKind"
 

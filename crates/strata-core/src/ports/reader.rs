@@ -226,6 +226,11 @@ pub trait Reader: Send + Sync + 'static {
     /// Compares new sentences with remembered ones.
     async fn relations(&self, pairs: &[SentencePair]) -> Result<Vec<PairReading>>;
 
+    /// About how many word pieces of a question and of a turn `answers` reads.
+    fn reads(&self) -> (usize, usize) {
+        (usize::MAX, usize::MAX)
+    }
+
     /// How much each turn helps to answer a question, as a logit: above 0 means that it rather helps.
     async fn answers(&self, question: &str, turns: &[TurnInContext]) -> Result<Vec<f32>>;
 }

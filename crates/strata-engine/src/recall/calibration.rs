@@ -148,6 +148,11 @@ pub(super) fn by_encoder(cosine: f32, covered: f32, question: QuestionShape) -> 
     probability(question.log_odds(cosine + LEXICAL_WEIGHT * covered, &parts))
 }
 
+/// The probability whose log odds are higher by `by`.
+pub(super) fn shifted(relevance: f32, by: f32) -> f32 {
+    probability((relevance / (1.0 - relevance)).ln() + by)
+}
+
 fn probability(log_odds: f32) -> f32 {
     1.0 / (1.0 + (-log_odds).exp())
 }

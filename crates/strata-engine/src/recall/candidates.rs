@@ -140,6 +140,8 @@ pub(crate) struct Candidate {
     pub(crate) standing: f32,
     /// For an item ranked in memory: the position of its index in [`CandidateSet::indexes`], and its ranking.
     pub(crate) ranked: Option<(usize, Ranked)>,
+    /// The reader's judgement whether it answers, as log odds, if it was read.
+    pub(crate) judged: Option<f32>,
     /// The memory that is current now, if this item is outdated.
     pub(crate) replaced_by: Option<ItemId>,
 }
@@ -147,6 +149,6 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// A candidate that the index in memory has not ranked.
     pub(super) fn unranked(id: ItemId, created_at: i64, score: f32, relevance: f32) -> Self {
-        Self { id, created_at, score, relevance, standing: relevance, ranked: None, replaced_by: None }
+        Self { id, created_at, score, relevance, standing: relevance, ranked: None, judged: None, replaced_by: None }
     }
 }

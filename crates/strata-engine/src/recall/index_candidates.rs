@@ -304,6 +304,7 @@ fn ranked_candidate(index: &UserIndex, place: usize, ranked: Ranked) -> Candidat
         relevance: ranked.relevance,
         standing: ranked.standing,
         ranked: Some((place, ranked)),
+        judged: None,
         replaced_by: None,
     }
 }

@@ -58,6 +58,8 @@ pub struct RecallSettings {
     pub encoder_reads_chinese: bool,
     /// Whether a cross-encoder reorders the best candidates of a request that does not say.
     pub rerank: bool,
+    /// Whether the reader reads the best candidates where the scores leave in doubt whether anything helps.
+    pub second_look: bool,
 }
 
 impl Default for RecallSettings {
@@ -76,6 +78,7 @@ impl Default for RecallSettings {
             index_bytes: 256 * 1024 * 1024,
             encoder_reads_chinese: true,
             rerank: false,
+            second_look: true,
         }
     }
 }
@@ -215,6 +218,7 @@ impl RecallRequest {
             budget: self.planned_budget(settings),
             encoder_reads_chinese: settings.encoder_reads_chinese,
             rerank: self.rerank.unwrap_or(settings.rerank),
+            second_look: settings.second_look,
         })
     }
 
@@ -249,6 +253,8 @@ pub(crate) struct RecallPlan {
     pub(crate) encoder_reads_chinese: bool,
     /// Whether a cross-encoder reorders the best candidates.
     pub(crate) rerank: bool,
+    /// Whether the reader is asked in cases of doubt.
+    pub(crate) second_look: bool,
 }
 
 impl RecallPlan {

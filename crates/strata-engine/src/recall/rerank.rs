@@ -67,7 +67,7 @@ impl Recall {
     }
 
     /// The items of candidates, and each as the cross-encoder reads it: with its speaker and the turn before it.
-    async fn in_context(
+    pub(super) async fn in_context(
         &self,
         owners: &[UserId],
         candidates: &[Candidate],

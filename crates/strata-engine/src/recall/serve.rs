@@ -48,9 +48,10 @@ impl Recall {
         request_id: RequestId,
         mut found: CandidateSet,
     ) -> Result<Recalled> {
+        // Boxed, because the futures of all callers hold them.
+        let mut items = Box::pin(self.look_again(request, plan, &mut found)).await?;
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
-        // Boxed, because the futures of all callers hold it.
-        let mut items = Box::pin(self.rerank(request, plan, &mut found)).await?;
+        items.extend(Box::pin(self.rerank(request, plan, &mut found)).await?);
         if let Some(trace) = trace.as_mut().filter(|_| plan.rerank) {
             trace.rerank(&found.candidates);
         }

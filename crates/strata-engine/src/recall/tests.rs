@@ -9,6 +9,7 @@ mod identifiers;
 mod models;
 mod pipeline;
 mod request_log;
+mod second_look;
 mod summaries;
 mod validity;
 mod walls;

@@ -108,6 +108,7 @@ pub(super) fn new_candidate(candidate: &Candidate, place: u32) -> TraceCandidate
         timely: parts.is_some_and(|parts| parts.timely),
         likeness: parts.map(|parts| parts.likeness),
         fresher_by: parts.map_or(0, |parts| parts.fresher_by),
+        judged: candidate.judged,
         score: candidate.score,
         relevance: candidate.relevance,
         age_days: None,

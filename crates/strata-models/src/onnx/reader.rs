@@ -237,6 +237,10 @@ impl Reader for OnnxReader {
         self.blocking(move |loaded| loaded.read_pairs(&pairs)).await
     }
 
+    fn reads(&self) -> (usize, usize) {
+        (QUESTION, TURN)
+    }
+
     async fn answers(&self, question: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
         let (question, turns) = (question.to_owned(), turns.to_vec());
         // A caller with a deadline drops this future when the deadline passes. The threads then stop after their turns.
@@ -256,7 +260,7 @@ impl Reranker for OnnxReader {
     }
 
     fn reads(&self) -> (usize, usize) {
-        (QUESTION, TURN)
+        Reader::reads(self)
     }
 
     async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {

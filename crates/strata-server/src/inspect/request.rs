@@ -314,6 +314,7 @@ mod unit_tests {
             likeness: None,
             fresher_by: 0,
             score: 0.0,
+            judged: None,
             relevance: 0.5,
             age_days: None,
             served_score: None,

@@ -58,6 +58,8 @@ response! {
         fresher_by: i32 = candidate.fresher_by,
         /// The score: all of these together.
         score: f32 = candidate.score,
+        /// The reader's judgement whether it answers, as log odds, if the scores left a doubt.
+        judged: Option<f32> = candidate.judged,
         /// The relevance for the question, from 0 to 1.
         pub(crate) relevance: f32 = candidate.relevance,
         /// Its age, in days.

@@ -135,6 +135,7 @@ async fn show_candidates(
                 part(candidate.words),
                 part(candidate.encoder.or(candidate.mean)),
                 if candidate.timely { "yes" } else { "-" }.to_owned(),
+                part(candidate.judged),
                 part(candidate.likeness.filter(|likeness| *likeness != 0.0)),
                 if candidate.fresher_by == 0 {
                     "-".to_owned()
@@ -156,6 +157,7 @@ async fn show_candidates(
         "WORDS",
         "VECTOR",
         "TIME",
+        "READ",
         "LIKE",
         "FRESH",
         "AGE",

@@ -198,6 +198,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "how far a question in a session of a named user looks; a session without a user is always searched alone"),
         entry("recall.rerank", |c| typed(&mut c.models.rerank, "`off`, `reader` or `onnx:DIR`"),
             "what reads the best 20 candidates with the question and reorders them: the reader or another cross-encoder; with `off`, the reader for requests that ask for it"),
+        entry("recall.second_look", |c| switch(&mut c.engine.recall.second_look),
+            "whether the reader reads the best 8 candidates where the scores leave in doubt whether any of them helps to answer"),
         entry("default_top_k", |c| number(&mut c.engine.recall.default_top_k, 1..=MAX_LIMIT),
             "number of items that a search returns when it asks for no number"),
         entry("score_threshold", |c| number(&mut c.engine.recall.score_threshold, 0.0..=1.0),

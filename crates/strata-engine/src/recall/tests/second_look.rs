@@ -1,0 +1,106 @@
+//! The reader is asked where the scores leave in doubt whether anything helps to answer, and nowhere else.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use super::fixture::*;
+use crate::Engine;
+use crate::recall::{RecallRequest, RecallSettings};
+use strata_core::error::{Error, Result};
+use strata_core::ports::{
+    PairReading, Reader, SentenceInContext, SentencePair, SentenceReading, TurnInContext,
+};
+
+/// A reader that gives texts with a word a high judgement and all others a low one, and notes what it has read.
+struct Judges {
+    word: &'static str,
+    read: Mutex<Vec<String>>,
+    fails: bool,
+}
+
+impl Judges {
+    fn new(word: &'static str) -> Arc<Self> {
+        Arc::new(Self { word, read: Mutex::default(), fails: false })
+    }
+
+    fn read(&self) -> Vec<String> {
+        self.read.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Reader for Judges {
+    fn model(&self) -> &str {
+        "judges"
+    }
+
+    async fn sentences(&self, sentences: &[SentenceInContext]) -> Result<Vec<SentenceReading>> {
+        Ok(vec![SentenceReading::default(); sentences.len()])
+    }
+
+    async fn relations(&self, pairs: &[SentencePair]) -> Result<Vec<PairReading>> {
+        Ok(vec![PairReading::default(); pairs.len()])
+    }
+
+    async fn answers(&self, _: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
+        self.read.lock().unwrap().extend(turns.iter().map(|turn| turn.text.clone()));
+        match self.fails {
+            true => Err(Error::unavailable("the reader is gone")),
+            false => Ok(turns.iter().map(|t| if t.text.contains(self.word) { 4.0 } else { -4.0 }).collect()),
+        }
+    }
+}
+
+/// A small store, and a question that shares one word with one of its items: the scores leave a doubt.
+async fn doubtful() -> (World, RecallRequest) {
+    let world = World::new();
+    world.say("a", "the lamp hangs in the kitchen above the long table").await;
+    world.say("b", "our trip went well and the boat came back").await;
+    let request = explained("which lamp is broken tonight");
+    let best = world.recall(&request).await.trace.unwrap().candidates[0].relevance;
+    assert!((0.08..0.35).contains(&best), "{best} leaves no doubt");
+    (world, request)
+}
+
+fn with(world: &World, reader: &Arc<Judges>) -> Engine {
+    world.engine.clone().with_reader(Arc::clone(reader) as _)
+}
+
+#[tokio::test]
+async fn an_answer_in_other_words_is_served_if_the_reader_says_so() {
+    let (world, request) = doubtful().await;
+    assert!(world.recall(&request).await.items.is_empty());
+    let recalled = with(&world, &Judges::new("kitchen")).recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!(contents(&recalled), ["the lamp hangs in the kitchen above the long table"]);
+    let trace = recalled.trace.unwrap();
+    assert_eq!(trace.candidates[0].judged, Some(4.0), "the trace names the judgement");
+    let recalled = with(&world, &Judges::new("nothing")).recall.ask(&world.user, &request).await.unwrap();
+    assert!(recalled.items.is_empty(), "a low judgement serves nothing");
+}
+
+#[tokio::test]
+async fn a_clear_answer_and_clearly_none_are_not_read() {
+    let (world, _) = doubtful().await;
+    let reader = Judges::new("kitchen");
+    for clear in ["the lamp hangs in the kitchen", "quarterly taxes of a bakery"] {
+        with(&world, &reader).recall.ask(&world.user, &RecallRequest::new(clear)).await.unwrap();
+    }
+    assert_eq!(reader.read(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_setting_or_a_failing_reader_leaves_the_scores() {
+    let (world, request) = doubtful().await;
+    let plain = world.recall(&request).await.trace.unwrap().candidates[0].relevance;
+    let reader = Judges::new("kitchen");
+    let off = with(&world, &reader).with_changed_settings(|settings| {
+        settings.recall = RecallSettings { second_look: false, ..settings.recall.clone() };
+    });
+    let recalled = off.recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
+    assert!(reader.read().is_empty());
+    let failing = Arc::new(Judges { word: "kitchen", read: Mutex::default(), fails: true });
+    let recalled = with(&world, &failing).recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
+}
