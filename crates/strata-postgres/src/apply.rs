@@ -11,6 +11,7 @@ mod forget;
 mod jobs;
 mod keys;
 mod memories;
+mod parts;
 mod segments;
 mod turns;
 
@@ -22,6 +23,7 @@ use tokio_postgres::Client;
 pub(crate) use batch::Batches;
 use commit::{Commit, Evidence};
 pub(crate) use jobs::lease_job;
+pub(crate) use parts::catch_up;
 
 use crate::connection::Connections;
 use crate::error::{Fault, Outcome};

@@ -223,6 +223,13 @@ pub(crate) async fn summaries(client: &Client, user: &UserId, query: &SummaryQue
     all(client, &sql, args, row::summary).await
 }
 
+/// Whether an older program has written summaries of the user whose parts are not noted.
+pub(crate) async fn has_unnoted_summaries(client: &Client, user: &UserId) -> Outcome<bool> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM summaries WHERE user_id = $1 AND noted IS DISTINCT FROM revision)";
+    Ok(one(client, sql, args![user.as_str()]).await?.try_get(0)?)
+}
+
 /// The index holds the parts of each session's current summary, so no other session is read.
 pub(crate) async fn summaries_with(
     client: &Client,

@@ -17,14 +17,18 @@ pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 const OLDEST_READER: i32 = 1;
 
 /// The steps from each version to the next, beginning with an empty schema. A released step never changes.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("version_1.sql"), include_str!("version_2.sql"), include_str!("version_3.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("version_1.sql"),
+    include_str!("version_2.sql"),
+    include_str!("version_3.sql"),
+    include_str!("version_4.sql"),
+];
 
 /// The views with the names of the designs. They are made anew by each program with a newer format.
 const VIEWS: &str = include_str!("views.sql");
 
 /// The tables of each version that are hash-partitioned by the user.
-const PARTITIONED: [&[&str]; 3] = [
+const PARTITIONED: [&[&str]; 4] = [
     &[
         "sessions",
         "turns",
@@ -38,6 +42,7 @@ const PARTITIONED: [&[&str]; 3] = [
     ],
     &[],
     &[],
+    &[],
 ];
 
 /// The rows of these tables are written again and again, so their pages keep room for new versions of a row.
@@ -45,6 +50,10 @@ const REWRITTEN: [&str; 2] = ["sessions", "progress"];
 
 /// The advisory lock under which a process migrates: `Strata` in ASCII.
 const LOCK: i64 = 0x5374_7261_7461;
+
+/// How often a migration is tried. A reader of the views waits for the tables while the migration waits for the views, so
+/// PostgreSQL may undo either.
+const ATTEMPTS: u32 = 10;
 
 /// The contents of a database before any change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,16 +72,22 @@ pub(crate) async fn migrate(client: &Client, partitions: u32) -> Outcome<u32> {
     {
         return Ok(partitions);
     }
-    client.batch_execute("BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
-    match migrate_locked(client, partitions).await {
-        Ok(partitions) => {
-            client.batch_execute("COMMIT").await?;
-            Ok(partitions)
-        }
-        Err(fault) => {
-            // The first error is the one to tell of.
-            let _ = client.batch_execute("ROLLBACK").await;
-            Err(fault)
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        client.batch_execute("BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
+        match migrate_locked(client, partitions).await {
+            Ok(partitions) => {
+                client.batch_execute("COMMIT").await?;
+                return Ok(partitions);
+            }
+            Err(fault) => {
+                // The first error is the one to tell of.
+                let _ = client.batch_execute("ROLLBACK").await;
+                if attempts == ATTEMPTS || !fault.is_transient() {
+                    return Err(fault);
+                }
+            }
         }
     }
 }
@@ -92,7 +107,15 @@ async fn migrate_locked(client: &Client, partitions: u32) -> Outcome<u32> {
     if from >= VERSION {
         return Ok(partitions);
     }
-    for (step, tables) in MIGRATIONS.iter().zip(PARTITIONED).skip(from as usize) {
+    step(client, from, VERSION, partitions).await?;
+    tracing::info!(from, to = VERSION, partitions, "brought the store's format up to date");
+    Ok(partitions)
+}
+
+/// Takes the steps from one version to a later one.
+async fn step(client: &Client, from: u32, to: u32, partitions: u32) -> Outcome<()> {
+    let steps = MIGRATIONS.iter().zip(PARTITIONED).take(to as usize);
+    for (step, tables) in steps.skip(from as usize) {
         client.batch_execute(step).await?;
         for table in tables {
             client.batch_execute(&partition(table, partitions)).await?;
@@ -101,9 +124,14 @@ async fn migrate_locked(client: &Client, partitions: u32) -> Outcome<u32> {
     client.batch_execute(VIEWS).await?;
     let sql = "INSERT INTO strata_format (version, oldest_reader, partitions) VALUES ($1, $2, $3)
                ON CONFLICT (only_row) DO UPDATE SET version = $1, oldest_reader = $2";
-    execute(client, sql, args![VERSION.cast_signed(), OLDEST_READER, partitions.cast_signed()]).await?;
-    tracing::info!(from, to = VERSION, partitions, "brought the store's format up to date");
-    Ok(partitions)
+    execute(client, sql, args![to.cast_signed(), OLDEST_READER, partitions.cast_signed()]).await?;
+    Ok(())
+}
+
+/// Makes an empty database one of an older version.
+#[cfg(feature = "test-server")]
+pub(crate) async fn make_old(client: &Client, version: u32, partitions: u32) -> Outcome<()> {
+    step(client, 0, version, partitions).await
 }
 
 /// A number that stands for the statements of all versions.

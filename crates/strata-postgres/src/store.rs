@@ -144,6 +144,15 @@ impl Store for PostgresStore {
     }
 
     async fn summaries_with(&self, user: &UserId, query: &PartQuery) -> Result<Vec<Summary>> {
+        let read = |client: Connection| async move {
+            let unnoted = read::has_unnoted_summaries(&client, user);
+            let (unnoted, found) = tokio::join!(unnoted, read::summaries_with(&client, user, query));
+            Outcome::Ok(if unnoted? { None } else { Some(found?) })
+        };
+        if let Some(found) = self.primary.read(read).await? {
+            return Ok(found);
+        }
+        apply::catch_up(&self.primary, user).await?;
         self.primary.read(|client| async move { read::summaries_with(&client, user, query).await }).await
     }
 

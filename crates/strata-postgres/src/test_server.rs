@@ -310,6 +310,13 @@ pub async fn empty_database() -> Database {
     Database { name, port, _server: None }
 }
 
+/// A new database with the tables of an older version of the format, on the shared server.
+pub async fn old_database(version: u32) -> Database {
+    let database = empty_database().await;
+    schema::make_old(&database.client().await, version, PARTITIONS).await.unwrap();
+    database
+}
+
 /// A copy of the database that was migrated once.
 async fn make_database(port: u16) -> String {
     let template = format!("template_{:016x}", extensions::digest(schema::digest()));

@@ -10,7 +10,7 @@ use strata_core::{Error, RequestId, SessionId, TurnId};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use super::{Writing, unknown};
+use super::{Writing, parts, unknown};
 use crate::error::Outcome;
 use crate::row::{self, count, follows, json, list, metadata, micros};
 use crate::sql::{args, execute, first, one, rows};
@@ -156,12 +156,12 @@ impl Writing<'_> {
         if first(self.client, sql, args![self.name(), session.as_str()]).await?.is_none() {
             return Err(unknown("session", session));
         }
-        let sql = "INSERT INTO summaries AS s (user_id, session, id, revision, strategy, level, start_seq, end_seq,
+        let sql = "INSERT INTO summaries AS s (user_id, session, id, revision, noted, strategy, level, start_seq, end_seq,
                        base_id, status, input_tokens, output_tokens, generation_ms, created_at, updated_at, structured,
                        text)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                   VALUES ($1, $2, $3, $4, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
                    ON CONFLICT (user_id, id) DO UPDATE SET
-                       revision = $4, strategy = $5, level = $6, start_seq = $7, end_seq = $8, base_id = $9,
+                       revision = $4, noted = $4, strategy = $5, level = $6, start_seq = $7, end_seq = $8, base_id = $9,
                        status = $10, input_tokens = $11, output_tokens = $12, generation_ms = $13, created_at = $14,
                        updated_at = $15, structured = $16, text = $17
                    WHERE s.session = $2";
@@ -197,7 +197,7 @@ impl Writing<'_> {
                 format!("summary `{}` exists already in another session; give it another id", summary.id);
             return Err(Error::conflict(message).into());
         }
-        Ok(())
+        parts::note(self.client, self.name(), &[session.as_str()]).await
     }
 
     pub(super) async fn add_request(&self, request: &RequestMetric) -> Outcome<()> {
