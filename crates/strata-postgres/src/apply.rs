@@ -29,7 +29,7 @@ use crate::connection::Connections;
 use crate::error::{Fault, Outcome};
 use crate::lent::Transaction;
 use crate::row::{count, json, micros};
-use crate::sql::{args, batch, execute, first, one};
+use crate::sql::{args, execute, first, one};
 use crate::terms::Terms;
 
 /// Applies a change set by itself. If the connection is lost before the commit, the whole is done again on another one; if it is
@@ -175,18 +175,15 @@ impl<'a> Writing<'a> {
         texts: &Texts,
     ) -> Outcome<(Self, Commit)> {
         let raise = count(changes.changes.iter().map(Change::items_changed).sum::<usize>() as u64)?;
-        let sql = format!(
-            "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
-             VALUES ($1, $2, 1, $3, $4)
-             ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + $2, writes = u.writes + 1,
-                 indexed_items = u.indexed_items + $3, indexed_terms = u.indexed_terms + $4
-             RETURNING revision, epoch, writes, {}",
-            commit::COLUMNS
-        );
+        let sql = "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
+                   VALUES ($1, $2, 1, $3, $4)
+                   ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + $2, writes = u.writes + 1,
+                       indexed_items = u.indexed_items + $3, indexed_terms = u.indexed_terms + $4
+                   RETURNING revision, epoch, writes";
         let args = args![user.as_str(), raise, texts.items, texts.length];
-        let (begun, row) = tokio::join!(batch(client, begin), one(client, &sql, args));
-        begun?;
-        let row = row?;
+        let begun = Commit::begin(client, begin, Evidence::of(user, changes));
+        let (commit, row) = tokio::join!(begun, one(client, sql, args));
+        let (commit, row) = (commit?, row?);
         let writing = Self {
             client,
             user,
@@ -197,8 +194,7 @@ impl<'a> Writing<'a> {
             applied: Applied::default(),
             wakes: false,
         };
-        let evidence = Evidence::of(user, changes);
-        Ok((writing, Commit { xid: row.try_get(3)?, server: row.try_get(4)?, evidence }))
+        Ok((writing, commit))
     }
 
     /// The answer that was given under a key before.

@@ -385,8 +385,8 @@ async fn by_day(
 pub(crate) const STORED_USERS: &str = "FROM users u WHERE
      EXISTS (SELECT 1 FROM sessions s WHERE s.user_id = u.user_id)
      OR EXISTS (SELECT 1 FROM memories m WHERE m.user_id = u.user_id)
-     OR EXISTS (SELECT 1 FROM jobs j WHERE j.user_id = u.user_id)
-     OR EXISTS (SELECT 1 FROM requests r WHERE r.user_id = u.user_id)";
+     OR EXISTS (SELECT 1 FROM requests r WHERE r.user_id = u.user_id)
+     OR u.user_id IN (SELECT j.user_id FROM jobs j)";
 
 pub(crate) async fn users(client: &Client, page: Page) -> Outcome<Vec<UserId>> {
     let sql = format!("SELECT u.user_id {STORED_USERS} ORDER BY u.user_id LIMIT $1 OFFSET $2");

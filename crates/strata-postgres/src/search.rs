@@ -17,7 +17,7 @@ use crate::error::Outcome;
 use crate::extensions::Extensions;
 use crate::read::READ_AT_ONCE;
 use crate::row::{self, micros};
-use crate::sql::{all, arg, args, execute, first, rows};
+use crate::sql::{all, arg, args, batch, first, rows};
 use crate::terms;
 
 /// The number of the user's newest turns, and of its newest memories, that are compared with a question word by word.
@@ -158,9 +158,9 @@ async fn similar(
         let mut args = vec![arg(user.as_str()), arg(session), arg(query.as_of.map(micros)), arg(COMPARED)];
         similar.add(&rows(client, &newest, &args).await?, is_turn)?;
         if looks_up {
-            let least = (least * ROUNDING).to_string();
-            let sql = "SELECT set_config('pg_trgm.strict_word_similarity_threshold', $1, true)";
-            execute(client, sql, args![least]).await?;
+            // A statement of its own kind, because Citus tells the other servers of `SET LOCAL` and of nothing else.
+            let least = least * ROUNDING;
+            batch(client, &format!("SET LOCAL pg_trgm.strict_word_similarity_threshold = '{least}'")).await?;
             let mut any = vec![format!("{name}.content ILIKE $5")];
             args.push(arg(similar.pattern()));
             for (place, word) in similar.words.compared().iter().take(LOOKED_UP).enumerate() {

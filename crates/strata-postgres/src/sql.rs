@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, SimpleQueryMessage};
 use uuid::Uuid;
 
 use crate::error::{Fault, Outcome};
@@ -94,6 +94,11 @@ async fn answer<T>(statement: impl Future<Output = Result<T, tokio_postgres::Err
 /// Runs statements without parameters.
 pub(crate) async fn batch(client: &Client, sql: &str) -> Outcome<()> {
     answer(client.batch_execute(sql)).await
+}
+
+/// Runs statements without parameters and returns what they answer.
+pub(crate) async fn simple(client: &Client, sql: &str) -> Outcome<Vec<SimpleQueryMessage>> {
+    answer(client.simple_query(sql)).await
 }
 
 /// All rows of a query.

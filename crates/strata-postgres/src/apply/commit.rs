@@ -5,20 +5,21 @@
 
 use strata_core::store::{Change, ChangeSet};
 use strata_core::{Error, Result, UserId};
+use tokio_postgres::{Client, SimpleQueryMessage};
 use uuid::Uuid;
 
 use crate::connection::Connections;
 use crate::error::Outcome;
-use crate::sql::{args, one};
+use crate::sql::{args, one, simple};
 
 /// A transaction that is about to be committed.
 #[derive(Debug, Clone)]
 pub(super) struct Commit {
     /// The number of the transaction.
-    pub(super) xid: i64,
+    xid: i64,
     /// The start of the server that runs it.
-    pub(super) server: String,
-    pub(super) evidence: Option<Evidence>,
+    server: String,
+    evidence: Option<Evidence>,
 }
 
 /// A row that exists if the transaction was committed, and not before.
@@ -29,9 +30,9 @@ pub(super) struct Evidence {
     id: Uuid,
 }
 
-/// The columns that [`Commit`] needs, of any statement in the transaction.
-pub(super) const COLUMNS: &str =
-    "pg_current_xact_id()::text::bigint, extract(epoch FROM pg_postmaster_start_time())::text";
+/// What [`Commit`] needs to know of the transaction. It is a statement of its own, because Citus lets no statement that writes return
+/// what only the server in front knows.
+const WHICH: &str = "SELECT pg_current_xact_id()::text, extract(epoch FROM pg_postmaster_start_time())::text";
 
 impl Evidence {
     pub(super) fn of(user: &UserId, changes: &ChangeSet) -> Option<Self> {
@@ -46,6 +47,18 @@ impl Evidence {
 }
 
 impl Commit {
+    /// Runs the statements that begin a transaction which writes, and notes which one it is, in one round trip.
+    pub(super) async fn begin(client: &Client, begin: &str, evidence: Option<Evidence>) -> Outcome<Self> {
+        let messages = simple(client, &format!("{begin}; {WHICH}")).await?;
+        let row = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?.to_owned())),
+            _ => None,
+        });
+        let untold = || Error::internal("PostgreSQL does not tell the number of a transaction");
+        let (xid, server) = row.ok_or_else(untold)?;
+        Ok(Self { xid, server, evidence })
+    }
+
     /// Whether the transaction was committed. One that still runs is waited for.
     pub(super) async fn is_done(&self, connections: &Connections) -> Result<bool> {
         let unknown = || {
@@ -72,7 +85,7 @@ impl Commit {
     }
 
     /// What the server says of the transaction, if it is still the same server, and whether the evidence exists.
-    async fn look(&self, client: &tokio_postgres::Client) -> Outcome<(Option<String>, Option<bool>)> {
+    async fn look(&self, client: &Client) -> Outcome<(Option<String>, Option<bool>)> {
         let sql = "SELECT CASE WHEN extract(epoch FROM pg_postmaster_start_time())::text = $1
                                THEN pg_xact_status($2::text::xid8) END";
         let row = one(client, sql, args![self.server.as_str(), self.xid.to_string()]).await?;

@@ -8,7 +8,7 @@ use strata_core::{Error, Result, SessionId};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use super::super::commit::{COLUMNS, Commit, Evidence};
+use super::super::commit::{Commit, Evidence};
 use super::super::turns::{PlacedTurn, insert_turns};
 use super::super::{Done, replayed};
 use super::Waiting;
@@ -16,7 +16,7 @@ use crate::connection::Connections;
 use crate::error::{Fault, Outcome};
 use crate::lent::Transaction;
 use crate::row::{bound, count, json, micros};
-use crate::sql::{self, args, execute, rows};
+use crate::sql::{args, execute, rows};
 
 /// What became of a batch.
 pub(super) enum Merged {
@@ -137,14 +137,12 @@ async fn raise_users(client: &Client, begin: &str, batch: &[Waiting]) -> Outcome
         raise.items += waiting.texts.items;
         raise.terms += waiting.texts.length;
     }
-    let sql = format!(
-        "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
-         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-         ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + excluded.revision,
-             writes = u.writes + excluded.writes, indexed_items = u.indexed_items + excluded.indexed_items,
-             indexed_terms = u.indexed_terms + excluded.indexed_terms
-         RETURNING user_id, revision, writes, {COLUMNS}"
-    );
+    let sql = "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
+               SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+               ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + excluded.revision,
+                   writes = u.writes + excluded.writes, indexed_items = u.indexed_items + excluded.indexed_items,
+                   indexed_terms = u.indexed_terms + excluded.indexed_terms
+               RETURNING user_id, revision, writes";
     let each = |value: fn(&Raise) -> i64| users.values().map(value).collect::<Vec<_>>();
     let args = args![
         users.keys().copied().collect::<Vec<_>>(),
@@ -153,9 +151,9 @@ async fn raise_users(client: &Client, begin: &str, batch: &[Waiting]) -> Outcome
         each(|raise| raise.items),
         each(|raise| raise.terms)
     ];
-    let (begun, raised) = tokio::join!(sql::batch(client, begin), rows(client, &sql, args));
-    begun?;
-    let raised = raised?;
+    let evidence = batch.first().and_then(|waiting| Evidence::of(&waiting.user, &waiting.changes));
+    let (commit, raised) = tokio::join!(Commit::begin(client, begin, evidence), rows(client, sql, args));
+    let (commit, raised) = (commit?, raised?);
     let mut now: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for row in &raised {
         let (name, revision, writes): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -169,9 +167,7 @@ async fn raise_users(client: &Client, begin: &str, batch: &[Waiting]) -> Outcome
         *version += 1;
         numbers.push(Numbers { revision: *revision, version: *version });
     }
-    let row = raised.first().ok_or_else(missing)?;
-    let evidence = batch.first().and_then(|waiting| Evidence::of(&waiting.user, &waiting.changes));
-    Ok((numbers, Commit { xid: row.try_get(3)?, server: row.try_get(4)?, evidence }))
+    Ok((numbers, commit))
 }
 
 /// The change sets whose keys were answered before.
@@ -218,23 +214,21 @@ async fn broken_expectations(client: &Client, batch: &[Waiting]) -> Outcome<Vec<
     if expected.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = "SELECT e.number FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])
-                   AS e (number, user_id, session, version)
-               LEFT JOIN sessions s ON s.user_id = e.user_id AND s.session = e.session
-               WHERE coalesce(s.version, 0) <> e.version ORDER BY e.number";
+    let sql = "SELECT e.number, s.version FROM unnest($1::bigint[], $2::text[], $3::text[]) AS e (number, user_id, session)
+               JOIN sessions s ON s.user_id = e.user_id AND s.session = e.session";
     let args = args![
         (0..expected.len() as i64).collect::<Vec<_>>(),
         expected.iter().map(|one| one.1).collect::<Vec<_>>(),
-        expected.iter().map(|one| one.2).collect::<Vec<_>>(),
-        expected.iter().map(|one| one.3).collect::<Vec<_>>()
+        expected.iter().map(|one| one.2).collect::<Vec<_>>()
     ];
-    let mut broken = Vec::new();
+    // A session that does not exist has version 0.
+    let mut versions = vec![0; expected.len()];
     for row in rows(client, sql, args).await? {
-        let (place, .., expectation) =
-            expected.get(row.try_get::<_, i64>(0)? as usize).ok_or_else(missing)?;
-        broken.push((*place, Err(expectation.conflict())));
+        let version = versions.get_mut(row.try_get::<_, i64>(0)? as usize).ok_or_else(missing)?;
+        *version = row.try_get::<_, i64>(1)?;
     }
-    Ok(broken)
+    let found = expected.into_iter().zip(versions).filter(|(one, version)| one.3 != *version);
+    Ok(found.map(|((place, .., expectation), _)| (place, Err(expectation.conflict()))).collect())
 }
 
 /// What a batch does to a session.
