@@ -270,6 +270,29 @@ async fn a_thorough_check_may_take_longer_than_a_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_takes_too_long_is_cancelled_and_may_be_tried_again() {
+    let database = database().await;
+    let limit = Duration::from_millis(200);
+    let options = PostgresOptions { statement_timeout: limit, connections: 1, ..database.options() };
+    let store = PostgresStore::open(options).await.unwrap();
+    append(&store, &ann(), "s", &["one"]).await;
+    let client = database.client().await;
+    client.batch_execute("BEGIN; LOCK TABLE sessions, turns, jobs IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let errors = [
+        store.session(&ann(), &session("s")).await.err(),
+        store.feed(&ann(), 0, 9).await.err(),
+        store.lease_job(&lease(1, 1_000)).await.err(),
+    ];
+    for error in errors {
+        let error = error.unwrap();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true), "{error}");
+    }
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert!(store.session(&ann(), &session("s")).await.unwrap().is_some());
+    assert_eq!(store.feed(&ann(), 0, 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_nobody_waits_for_is_cancelled() {
     let database = database().await;
     let store = Arc::new(

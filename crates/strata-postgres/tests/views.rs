@@ -25,7 +25,17 @@ async fn the_sliding_window_designs_queries_run_as_written() {
     put(&store, base.clone()).await;
     put(&store, Summary { start_seq: 2, base_id: Some(base.id), ..window(15) }).await;
     put(&store, Summary { status: SummaryStatus::Processing, generation_ms: None, ..window(17) }).await;
+    // A stuck task of another user, and one that has just begun.
+    for session in ["conv_789", "conv_now"] {
+        append(&store, &bob(), session, &["one"]).await;
+        let begun =
+            Summary { strategy: Strategy::Window, status: SummaryStatus::Processing, ..summary(session, 9) };
+        apply(&store, &bob(), Change::PutSummary(Box::new(begun))).await;
+    }
     let client = database.client().await;
+    let now =
+        "UPDATE summaries SET created_at = extract(epoch FROM now()) * 1000000 WHERE session = 'conv_now'";
+    client.batch_execute(now).await.unwrap();
     let history = client
         .query(
             "SELECT m.*,
@@ -52,8 +62,9 @@ async fn the_sliding_window_designs_queries_run_as_written() {
         )
         .await
         .unwrap();
-    assert_eq!(stuck.len(), 1);
-    assert_eq!(stuck[0].get::<_, String>(0), "conv_123");
+    let mut stuck: Vec<&str> = stuck.iter().map(|row| row.get(0)).collect();
+    stuck.sort_unstable();
+    assert_eq!(stuck, ["conv_123", "conv_789"]);
     let progression = client
         .query(
             "SELECT conversation_id, start_sequence, end_sequence,
