@@ -138,7 +138,11 @@ fn readiness_tells_the_truth_and_passwords_stay_secret() {
     assert!(checked.status.success(), "{}", show(&checked));
 
     let log = folder.path().join("serve.log");
-    let server = Server::start_on(&with("keeper:hush-hush"), &log, &["log=debug"]);
+    // The same server stands in for a replica, whose address has the password too.
+    let replica = format!("postgres.replica={}", with("keeper:hush-hush"));
+    let hidden = run(&with("keeper:hush-hush"), folder.path(), &["config", "--setting", &replica]);
+    assert!(hidden.status.success() && !show(&hidden).contains("hush-hush"), "{}", show(&hidden));
+    let server = Server::start_on(&with("keeper:hush-hush"), &log, &["log=trace", &replica]);
     let mut client = server.client();
     assert_eq!(client.get("/readyz").unwrap().status, 200);
     record(&mut client, "quay", &["the crane is out of order"]);
@@ -150,7 +154,9 @@ fn readiness_tells_the_truth_and_passwords_stay_secret() {
     assert_eq!(client.get("/readyz").unwrap().status, 200);
     record(&mut client, "quay", &["the crane works again"]);
     assert_eq!(found(&mut client, "crane").len(), 2);
+    assert!(server.log().contains("tokio_postgres"), "the driver logs too");
     assert!(!server.log().contains("hush-hush"), "the log shows the password");
+    assert!(!server.log().contains("crane"), "the log shows what was said");
     drop(server);
 }
 
@@ -219,27 +225,40 @@ fn a_migration_that_was_killed_is_continued() {
     }
     server.stop();
     let address = place.database.address();
+    let database = place.runtime.block_on(place.database.client());
+    let has_arrived = || {
+        let count = place.runtime.block_on(database.query_one("SELECT count(*) FROM turns", &[]));
+        count.unwrap().get::<_, i64>(0) > 0
+    };
+    let moved = kill_and_resume(folder, "sqlite:first.db", &address, has_arrived);
+    assert_eq!((&moved["turns"], &moved["sessions"]), (&json!(3_000), &json!(30)), "{moved}");
+    let report = place.json(&["doctor", "--json"]);
+    assert_eq!((&report["ok"], &report["store"]["turns"]), (&json!(true), &json!(3_000)), "{report}");
+    // The way back.
+    let has_arrived = || {
+        let only_read = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let opened = rusqlite::Connection::open_with_flags(folder.join("second.db"), only_read);
+        let Ok(file) = opened else { return false };
+        file.query_row("SELECT count(*) FROM turns", [], |row| row.get(0)).is_ok_and(|count: i64| count > 0)
+    };
+    assert_eq!(kill_and_resume(folder, &address, "sqlite:second.db", has_arrived), moved);
+}
+
+/// Kills a migration as soon as something has arrived, and returns what a second run of it has moved.
+fn kill_and_resume(folder: &Path, from: &str, to: &str, has_arrived: impl Fn() -> bool) -> Value {
     let migrate = || {
         let mut command = strata();
-        command.args(["migrate", "sqlite:first.db", &address, "--json"]).current_dir(folder);
+        command.args(["migrate", from, to, "--json"]).current_dir(folder);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         command
     };
-    // It is killed as soon as something has arrived.
     let mut killed = migrate().spawn().unwrap();
-    place.runtime.block_on(async {
-        let sql = "SELECT count(*) FROM turns";
-        let database = place.database.client().await;
-        while database.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            assert!(killed.try_wait().unwrap().is_none(), "the migration ended without a turn");
-        }
-    });
+    while !has_arrived() {
+        assert!(killed.try_wait().unwrap().is_none(), "the migration ended without a turn");
+    }
     killed.kill().unwrap();
     killed.wait().unwrap();
     let resumed = migrate().output().unwrap();
     assert!(resumed.status.success(), "{}", show(&resumed));
-    let moved: Value = serde_json::from_slice(&resumed.stdout).unwrap();
-    assert_eq!((&moved["turns"], &moved["sessions"]), (&json!(3_000), &json!(30)), "{moved}");
-    let report = place.json(&["doctor", "--json"]);
-    assert_eq!((&report["ok"], &report["store"]["turns"]), (&json!(true), &json!(3_000)), "{report}");
+    serde_json::from_slice(&resumed.stdout).unwrap()
 }
