@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// Only the campaigns of the check.
     #[arg(skip)]
     is_share: bool,
-    /// The rounds of each crash test in one run; without it, each test's own number.
+    /// The rounds of each crash test in one run; without it, each campaign's own number.
     #[arg(long)]
     rounds: Option<u64>,
 }
@@ -47,6 +47,8 @@ struct Campaign {
     test: Option<&'static str>,
     /// Only tests whose names hold this.
     filter: Option<&'static str>,
+    /// The rounds of a run, if they are more than those of the check.
+    rounds: Option<u64>,
 }
 
 const CAMPAIGNS: [Campaign; 17] = [
@@ -58,19 +60,24 @@ const CAMPAIGNS: [Campaign; 17] = [
     whole("kills of a vault", "strata-vault", "crash"),
     whole("kills while contexts are saved", "strata-context", "crash"),
     whole("full, failing and slow disks", "strata", "outages"),
-    whole("several processes, PostgreSQL", "strata", "postgres_processes"),
+    Campaign { rounds: Some(20), ..whole("several processes, PostgreSQL", "strata", "postgres_processes") },
     whole("forgotten bytes", "strata-store", "forgetting"),
     whole("damaged rows", "strata-store", "damage"),
     whole("files that are moved or replaced", "strata-store", "moved"),
-    Campaign { name: "clocks that jump", package: "strata-engine", test: None, filter: Some("clock_ahead") },
+    part("clocks that jump", "strata-engine", "clock_ahead"),
     whole("bad input", "strata", "hostile"),
     whole("memory of large requests", "strata", "limits"),
-    Campaign { name: "slow clients", package: "strata-server", test: None, filter: Some("serve::tests") },
+    part("slow clients", "strata-server", "serve::tests"),
     whole("parsers", "strata-fuzz", "targets"),
 ];
 
 const fn whole(name: &'static str, package: &'static str, test: &'static str) -> Campaign {
-    Campaign { name, package, test: Some(test), filter: None }
+    Campaign { name, package, test: Some(test), filter: None, rounds: None }
+}
+
+/// The tests of a library whose names hold a word.
+const fn part(name: &'static str, package: &'static str, word: &'static str) -> Campaign {
+    Campaign { name, package, test: None, filter: Some(word), rounds: None }
 }
 
 /// What became of a campaign.
@@ -97,7 +104,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             if round > 0 && Instant::now() >= end {
                 break;
             }
-            run_once(workspace, campaign, record, Variation { seed: round, rounds: arguments.rounds })?;
+            let rounds = arguments.rounds.or(campaign.rounds);
+            run_once(workspace, campaign, record, Variation { seed: round, rounds })?;
         }
         round += 1;
     }

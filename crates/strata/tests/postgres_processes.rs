@@ -5,7 +5,7 @@
 //! started again, while the clients go on. At the end an acknowledged turn is there once, at its acknowledged place; sequences
 //! have no gaps and no duplicates; every job has come to its end; and no process was restarted because PostgreSQL was away.
 //!
-//! `STRATA_TEST_ROUNDS` asks for more rounds.
+//! `STRATA_TEST_ROUNDS` asks for more rounds; `cargo xtask torture --only PostgreSQL` runs 20.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
