@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use strata_core::store::{Change, ChangeSet};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{NewTurn, Role};
-use strata_core::{SessionId, SummaryId, TurnId};
+use strata_core::{SessionId, Store, SummaryId, TurnId};
 use uuid::Uuid;
 
 use crate::Bench;
@@ -59,6 +59,14 @@ async fn summarised(bench: &Bench, sessions: usize) -> Result<PathBuf> {
     eprintln!("  filling a store with {sessions} sessions");
     let path = bench.stores.fresh("summarised");
     let store = fill::open(&path).await?;
+    summarise(store.as_ref(), sessions).await?;
+    fill::wait_for_index(&store).await?;
+    store.close().await?;
+    Ok(path)
+}
+
+/// Gives the measured user sessions, each with a turn and a summary.
+pub(crate) async fn summarise(store: &dyn Store, sessions: usize) -> Result<()> {
     for first in (0..sessions).step_by(BATCH) {
         let numbers = first..sessions.min(first + BATCH);
         let at = Timestamp::from_second(1_700_000_000 + first as i64)?;
@@ -73,9 +81,7 @@ async fn summarised(bench: &Bench, sessions: usize) -> Result<PathBuf> {
         }
         store.apply(&measured_user()?, ChangeSet::new(at, changes)).await?;
     }
-    fill::wait_for_index(&store).await?;
-    store.close().await?;
-    Ok(path)
+    Ok(())
 }
 
 fn summary(number: usize, session: SessionId, at: Timestamp) -> Summary {

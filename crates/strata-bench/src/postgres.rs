@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use strata_core::Store;
+use strata_core::store::{Page, PartQuery};
+use strata_core::summary::SummaryPart;
 use strata_engine::recall::RecallRequest;
 use strata_postgres::test_server::{Database, Durability, Server};
 use strata_postgres::{PostgresOptions, PostgresStore};
@@ -18,7 +20,7 @@ use strata_postgres::{PostgresOptions, PostgresStore};
 use crate::corpus::{Corpus, Random};
 use crate::fill::{self, MEASURED_TURNS};
 use crate::report::{Report, Target, median, p99};
-use crate::{Bench, append, cpu, engine};
+use crate::{Bench, append, cpu, engine, large};
 
 const WRITERS: usize = 64;
 
@@ -26,8 +28,36 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let database = bench.runtime.block_on(Server::start(Durability::Durable).empty_database());
     measure_appends(bench, report, &database)?;
     measure_recall(bench, report)?;
+    measure_points(bench, report)?;
     drop(database);
     Ok(())
+}
+
+/// The points of a user's sessions, as `cargo xtask bench large` asks for them over HTTP.
+fn measure_points(bench: &Bench, report: &mut Report) -> Result<()> {
+    let sessions = bench.size(100_000, 1_000);
+    bench.runtime.block_on(async {
+        let database = Server::start(Durability::None).empty_database().await;
+        let store = open(&database).await?;
+        large::summarise(&store, sessions).await?;
+        for (name, part) in [
+            ("todos, one a session", SummaryPart::Todos),
+            ("decisions, in the ten oldest sessions", SummaryPart::Decisions),
+            ("entities, in no session", SummaryPart::Entities),
+        ] {
+            let query = PartQuery { part, page: Page::first(100) };
+            let mut times = Vec::new();
+            for _ in 0..9 {
+                let began = Instant::now();
+                store.summaries_with(&fill::measured_user()?, &query).await?;
+                times.push(began.elapsed().as_secs_f64() * 1_000.0);
+            }
+            let name = format!("{name}, of {sessions}");
+            report.add(name, median(&mut times), "ms", Some(Target::AtMost(100.0)));
+        }
+        store.close().await?;
+        Ok(())
+    })
 }
 
 /// The users of the measured writers, in every store.
