@@ -90,6 +90,20 @@ async fn a_clear_answer_and_clearly_none_are_not_read() {
 }
 
 #[tokio::test]
+async fn a_large_store_is_not_read() {
+    let (world, request) = doubtful().await;
+    for part in 0..5 {
+        let words: Vec<String> = (0..900).map(|word| format!("harbour{part}x{word}")).collect();
+        world.say("c", &words.join(" ")).await;
+    }
+    let reader = Judges::new("kitchen");
+    let recalled = with(&world, &reader).recall.ask(&world.user, &request).await.unwrap();
+    let best = recalled.trace.unwrap().candidates[0].relevance;
+    assert!((0.08..0.35).contains(&best), "{best} leaves no doubt");
+    assert!(reader.read().is_empty());
+}
+
+#[tokio::test]
 async fn a_setting_or_a_failing_reader_leaves_the_scores() {
     let (world, request) = doubtful().await;
     let plain = world.recall(&request).await.trace.unwrap().candidates[0].relevance;
