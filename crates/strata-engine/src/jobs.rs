@@ -248,7 +248,8 @@ impl Jobs {
         // Time-ordered ids differ in their last bits.
         let chance = self.ids.next().as_u64_pair().1.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let jitter = chance % (millis / 2 + 1);
-        self.clock.now() + SignedDuration::from_millis(i64::try_from(millis - jitter).unwrap_or(i64::MAX))
+        let pause = SignedDuration::from_millis(i64::try_from(millis - jitter).unwrap_or(i64::MAX));
+        self.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX)
     }
 
     /// The jobs to enqueue in the change set that records these turns.

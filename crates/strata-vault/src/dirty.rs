@@ -164,6 +164,7 @@ impl Dirty {
             && self.sessions.is_empty()
             && self.keys.is_empty()
             && self.forgetting.is_empty()
+            && self.emptied.is_empty()
     }
 
     /// The number of items.
@@ -179,15 +180,38 @@ fn session_of(space: &str) -> Option<SessionId> {
     (SESSION_PURPOSES.contains(&purpose) && session_space(purpose, &session) == space).then_some(session)
 }
 
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Owed {
+    /// The file of an item is brought up to date.
+    File(ItemKey),
+    /// The files of a user's items that are gone are removed.
+    Sweep(UserId),
+    /// What is left of a forgotten session or user is removed.
+    Empty(UserId, Option<SessionId>),
+}
+
 impl Dirty {
-    /// Whether an item is among these.
-    pub(crate) fn holds(&self, key: &ItemKey) -> bool {
-        !self.only(key).is_empty()
+    /// Whether this is to be done.
+    pub(crate) fn holds(&self, owed: &Owed) -> bool {
+        !self.only(owed).is_empty()
     }
 
-    /// One of these items alone.
-    pub(crate) fn only(&self, key: &ItemKey) -> Self {
+    /// One of these things alone.
+    pub(crate) fn only(&self, owed: &Owed) -> Self {
         let mut one = Self::default();
+        match owed {
+            Owed::File(key) => self.add_item(key, &mut one),
+            Owed::Sweep(user) => one.forgetting.extend(self.forgetting.get(user).cloned()),
+            Owed::Empty(user, session) => {
+                one.emptied.extend(self.emptied.get(&(user.clone(), session.clone())).cloned());
+            }
+        }
+        one
+    }
+
+    /// Adds one of these items to another collection.
+    fn add_item(&self, key: &ItemKey, one: &mut Self) {
         let is_it = |user: &UserId, id: String| *user == key.user && id == key.id;
         match key.kind {
             Kind::Turn => {
@@ -211,6 +235,5 @@ impl Dirty {
                 one.keys.extend(found.cloned());
             }
         }
-        one
     }
 }

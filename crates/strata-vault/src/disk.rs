@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use strata_core::error::io_reason;
 
 use super::front::Fault;
-use super::layout::PRIVATE;
+use super::layout::{ENTRIES, PRIVATE};
 use super::snapshot::{Problem, Stat};
 
 /// The beginning and end of the names of files that are being written.
@@ -22,6 +22,9 @@ const MAX_FILE_BYTES: u64 = 300 << 20;
 
 /// Files beyond this size are read one at a time, because each reader holds a whole file.
 const LARGE_FILE_BYTES: u64 = 8 << 20;
+
+/// The size of a probe: more than a turn has, so that a disk with a few free blocks does not pass.
+const PROBE_BYTES: usize = 64 << 10;
 
 /// The files that are flushed at once. File systems write the flushes of several files together.
 const FLUSHERS: usize = 16;
@@ -160,6 +163,19 @@ impl Disk {
         Some(stat(&fs::symlink_metadata(path).ok()?).changed)
     }
 
+    /// Fails if no file can be written and flushed where the files of items lie. It leaves nothing behind.
+    pub(crate) fn probe(&self) -> io::Result<()> {
+        let is_folder = self.lstat(ENTRIES)?.is_some_and(|metadata| metadata.is_dir());
+        let folder = if is_folder { self.absolute(ENTRIES) } else { self.root.clone() };
+        let path = folder.join(format!("{}{}-probe{}", TEMPORARY.0, std::process::id(), TEMPORARY.1));
+        let probed = new_file(&path).and_then(|mut file| {
+            file.write_all(&[b'\n'; PROBE_BYTES])?;
+            file.sync_all()
+        });
+        let _ = fs::remove_file(path);
+        probed
+    }
+
     /// Whether nothing lies at a path any more. A link, or a folder that cannot be looked into, does not say so.
     pub(crate) fn is_gone(&self, path: &str) -> bool {
         for (at, _) in path.match_indices('/') {
@@ -204,7 +220,7 @@ impl Disk {
     }
 
     /// Whether all folders of a path are real folders of the vault.
-    fn is_inside(&self, path: &str) -> io::Result<bool> {
+    pub(crate) fn is_inside(&self, path: &str) -> io::Result<bool> {
         for (at, _) in path.match_indices('/') {
             match self.lstat(&path[..at])? {
                 Some(metadata) if metadata.is_dir() => {}
@@ -281,19 +297,15 @@ impl Disk {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{}-{number}{}", TEMPORARY.0, std::process::id(), TEMPORARY.1);
         let temporary = self.absolute(folder).join(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            std::os::unix::fs::OpenOptionsExt::custom_flags(
-                &mut options,
-                rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
-            );
+        let written = new_file(&temporary).and_then(|mut written| {
+            written.write_all(&file.bytes)?;
+            written.sync_all()
+        });
+        if let Err(error) = written {
+            // It is tried again, and would leave another one each time.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
         }
-        let mut written = options.open(&temporary)?;
-        written.write_all(&file.bytes)?;
-        written.sync_all()?;
         Ok(temporary)
     }
 
@@ -351,10 +363,21 @@ impl Disk {
         if !self.is_inside(path)? {
             return Ok(());
         }
-        match fs::remove_file(self.absolute(path)) {
-            Err(error) if !is_missing(&error) => return Err(error),
-            _ => {}
+        match self.lstat(path)? {
+            // A folder in the place of a file is not that file.
+            Some(metadata) if metadata.is_dir() => return Ok(()),
+            Some(_) => match fs::remove_file(self.absolute(path)) {
+                Err(error) if !is_missing(&error) => return Err(error),
+                _ => {}
+            },
+            None => {}
         }
+        self.remove_empty_folders(path);
+        Ok(())
+    }
+
+    /// Removes the folders above a path that are empty, up to the folder of all conversations.
+    pub(crate) fn remove_empty_folders(&self, path: &str) {
         let mut folder = path;
         while let Some((above, _)) = folder.rsplit_once('/') {
             // A folder that holds anything is not removed.
@@ -363,7 +386,6 @@ impl Disk {
             }
             folder = above;
         }
-        Ok(())
     }
 
     /// Flushes the folders of removed files.
@@ -374,11 +396,26 @@ impl Disk {
     }
 }
 
-fn is_missing(error: &io::Error) -> bool {
+/// An empty file that only its owner can read. A link in its place is not followed.
+fn new_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+        );
+    }
+    options.open(path)
+}
+
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     // Windows cannot flush a folder.
     if cfg!(windows) { Ok(()) } else { File::open(folder)?.sync_all() }
 }

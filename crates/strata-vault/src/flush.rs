@@ -10,7 +10,7 @@ use strata_core::store::{
 };
 use strata_core::{Error, MemoryId, Result, SessionId, Store, SummaryId, TurnId, UserId};
 
-use super::dirty::Dirty;
+use super::dirty::{Dirty, Owed};
 use super::disk::NewFile;
 use super::form::{SessionFile, TurnExtra};
 use super::front::Document;
@@ -18,7 +18,7 @@ use super::layout;
 use super::processes::being_written;
 use super::row::{Content, Row, hash};
 use super::scope::Scope;
-use super::snapshot::{Entry, ItemKey, Kind, Snapshot};
+use super::snapshot::{Entry, ItemKey, Snapshot};
 use super::vault::{Vault, all_summaries, blocking, unwritten};
 
 /// The ids of one query.
@@ -33,26 +33,29 @@ struct Written {
     /// Files that a person has changed since they were last seen.
     foreign: Vec<String>,
     /// The items whose files could not be written.
-    failed: Vec<(ItemKey, io::Error)>,
+    failed: Vec<(ItemKey, Error)>,
     /// The items whose files another program is writing.
     postponed: Vec<ItemKey>,
     /// How many files were written.
     count: usize,
 }
 
-/// The items whose files are not up to date.
+/// What is left to do.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
-    /// Those whose files could not be written.
-    pub(crate) failed: Vec<(ItemKey, Error)>,
-    /// Those whose files another program is writing.
+    /// What has failed.
+    pub(crate) failed: Vec<(Owed, Error)>,
+    /// The items whose files another program is writing.
     pub(crate) postponed: Vec<ItemKey>,
 }
 
 impl Unwritten {
-    /// All of them.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &ItemKey> {
-        self.failed.iter().map(|(key, _)| key).chain(&self.postponed)
+    /// The part of `dirty` that is left to do.
+    pub(crate) fn of(&self, dirty: &Dirty) -> Dirty {
+        let mut left = Dirty::default();
+        self.failed.iter().for_each(|(owed, _)| left.merge(dirty.only(owed)));
+        self.postponed.iter().for_each(|key| left.merge(dirty.only(&Owed::File(key.clone()))));
+        left
     }
 }
 
@@ -64,10 +67,7 @@ impl Vault {
             return Ok(Unwritten::default());
         }
         let mut dirty = dirty.clone();
-        for user in std::mem::take(&mut dirty.forgetting) {
-            self.sweep(&user, &mut dirty).await?;
-        }
-        self.empty(std::mem::take(&mut dirty.emptied)).await?;
+        let mut failed = self.forget(&mut dirty).await?;
         let mut foreign: BTreeSet<String> = BTreeSet::new();
         for round in 1..=ROUNDS {
             let rows = self.rows(&dirty).await?;
@@ -75,19 +75,16 @@ impl Vault {
             let written = blocking(move || vault.write_rows(&rows, round == ROUNDS)).await?;
             self.git_notice(written.count);
             if written.foreign.is_empty() {
-                let failed = written.failed.into_iter().map(|(key, error)| (key, unwritten(&error)));
-                return Ok(Unwritten { failed: failed.collect(), postponed: written.postponed });
+                failed.extend(written.failed.into_iter().map(|(key, error)| (Owed::File(key), error)));
+                return Ok(Unwritten { failed, postponed: written.postponed });
             }
             foreign.extend(written.foreign);
             let paths = foreign.iter().cloned().collect();
             let found = Box::pin(self.take_in(Scope::Named(paths))).await?;
             dirty.merge(found);
-            for user in std::mem::take(&mut dirty.forgetting) {
-                self.sweep(&user, &mut dirty).await?;
-            }
-            self.empty(std::mem::take(&mut dirty.emptied)).await?;
+            failed.extend(self.forget(&mut dirty).await?);
         }
-        Ok(Unwritten::default())
+        Ok(Unwritten { failed, postponed: Vec::new() })
     }
 
     /// Reads items as they are now. Those that are gone are left out.
@@ -167,14 +164,16 @@ impl Vault {
                 written.postponed.push(row.key());
                 continue;
             }
-            match self.plan(row, over, &snapshot, &mut taken)? {
-                Planned::Nothing => {}
-                Planned::Foreign(path) => written.foreign.push(path),
-                Planned::Note(entry) => entries.push(entry),
-                Planned::Write(file, digest) => {
+            match self.plan(row, over, &snapshot, &mut taken) {
+                Ok(Planned::Nothing) => {}
+                Ok(Planned::Foreign(path)) => written.foreign.push(path),
+                Ok(Planned::Note(entry)) => entries.push(entry),
+                Ok(Planned::Write(file, digest)) => {
                     files.push(file);
                     noted.push((row, digest));
                 }
+                // One folder that cannot be used does not hold up the others.
+                Err(error) => written.failed.push((row.key(), error)),
             }
         }
         if !written.foreign.is_empty() {
@@ -201,7 +200,7 @@ impl Vault {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                     written.foreign.push(file.replaces.unwrap_or(file.path));
                 }
-                Err(error) => written.failed.push((row.key(), error)),
+                Err(error) => written.failed.push((row.key(), unwritten(&error))),
             }
         }
         snapshot.write(|snapshot| entries.iter().try_for_each(|entry| snapshot.put(entry)))?;
@@ -350,106 +349,6 @@ impl Vault {
         }
         let bytes = serde_json::json!({ "user": user.as_str() }).to_string().into_bytes();
         Ok(Some(NewFile { path, bytes, replaces: None, expects: None }))
-    }
-
-    /// Removes the files of a user's items that are gone, and notes the memories that may have lost a source with them.
-    pub(crate) async fn sweep(self: &Arc<Self>, user: &UserId, dirty: &mut Dirty) -> Result<()> {
-        let entries = {
-            let (vault, user) = (Arc::clone(self), user.clone());
-            blocking(move || vault.snapshot().of_user(&user)).await?
-        };
-        let present = self.present(user, &entries).await?;
-        let gone: Vec<String> = entries
-            .into_iter()
-            .filter(|entry| !present.contains(&entry.item))
-            .map(|entry| entry.path)
-            .collect();
-        for key in present {
-            if let (Kind::Memory, Ok(id)) = (key.kind, key.id.parse()) {
-                dirty.note_memory(user, id);
-            }
-        }
-        self.git_notice(gone.len());
-        let vault = Arc::clone(self);
-        blocking(move || {
-            gone.iter().try_for_each(|path| vault.disk.remove(path)).map_err(|error| unwritten(&error))?;
-            vault.disk.sync_folders_of(gone.iter().map(String::as_str)).map_err(|error| unwritten(&error))?;
-            vault.snapshot().write(|snapshot| gone.iter().try_for_each(|path| snapshot.remove(path)))
-        })
-        .await
-    }
-
-    /// Removes what is left in the folders of forgotten sessions and users: files that cannot be read, and links. Files that are none
-    /// of Strata's stay.
-    async fn empty(self: &Arc<Self>, emptied: BTreeSet<(UserId, Option<SessionId>)>) -> Result<()> {
-        for (user, session) in emptied {
-            let folder = match &session {
-                Some(session) => layout::conversation(&user, session.as_str())?,
-                None => format!("{}{}", layout::user_folder(&user)?, layout::ENTRIES),
-            };
-            let user_file = session.is_none().then(|| layout::user_folder(&user)).transpose()?;
-            let user_file = user_file.filter(|folder| !folder.is_empty());
-            let user_file = user_file.map(|folder| format!("{folder}{}", layout::USER_FILE));
-            let vault = Arc::clone(self);
-            let removed = blocking(move || vault.remove_left(&folder, user_file)).await?;
-            self.git_notice(removed);
-        }
-        Ok(())
-    }
-
-    fn remove_left(&self, folder: &str, user_file: Option<String>) -> Result<usize> {
-        let walk = self.disk.walk(&[folder]);
-        let files = walk.files.into_iter().map(|(path, _)| path);
-        let odd = walk.problems.into_iter().map(|problem| problem.path);
-        let snapshot = self.snapshot();
-        let mut left: Vec<String> = Vec::new();
-        for path in files.filter(|path| layout::place(path).is_some()).chain(odd) {
-            // An item that has been written since is not part of what was forgotten.
-            if snapshot.at(&path)?.is_none() {
-                left.push(path);
-            }
-        }
-        drop(snapshot);
-        left.iter().try_for_each(|path| self.disk.remove(path)).map_err(|error| unwritten(&error))?;
-        if let Some(path) = user_file.filter(|_| !self.disk.absolute(folder).exists()) {
-            self.disk.remove(&path).map_err(|error| unwritten(&error))?;
-        }
-        self.disk.sync_folders_of(left.iter().map(String::as_str)).map_err(|error| unwritten(&error))?;
-        self.snapshot().write(|snapshot| left.iter().try_for_each(|path| snapshot.solve(path)))?;
-        Ok(left.len())
-    }
-
-    /// Which of the items exist.
-    async fn present(&self, user: &UserId, entries: &[Entry]) -> Result<HashSet<ItemKey>> {
-        let mut present = HashSet::new();
-        let mut add = |kind, id: String| {
-            present.insert(ItemKey { user: user.clone(), kind, id });
-        };
-        let turns: Vec<TurnId> = entries
-            .iter()
-            .filter(|entry| entry.item.kind == Kind::Turn)
-            .filter_map(|entry| entry.item.id.parse().ok())
-            .collect();
-        for ids in turns.chunks(IDS_A_QUERY) {
-            for turn in self.index.turns(user, &TurnQuery::Ids(ids.to_vec())).await? {
-                add(Kind::Turn, turn.id.to_string());
-            }
-        }
-        for memory in self.index.memories(user, &MemoryQuery::new(MemorySelect::All)).await? {
-            add(Kind::Memory, memory.id.to_string());
-        }
-        for session in self.index.sessions(user, Page::first(u32::MAX)).await? {
-            for summary in self.index.summaries(user, &all_summaries(&session.id)).await? {
-                add(Kind::Summary, summary.id.to_string());
-            }
-            add(Kind::Session, session.id.to_string());
-        }
-        let keys =
-            KeyQuery { id: None, user: Some(user.clone()), revoked: true, page: Page::first(u32::MAX) };
-        for key in self.index.keys(&keys).await? {
-            add(Kind::Key, key.id.to_string());
-        }
-        Ok(present)
     }
 }
 

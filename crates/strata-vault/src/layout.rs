@@ -25,6 +25,8 @@ const DELETED: &str = "deleted";
 const ESCAPED_DELETED: &str = "%64eleted";
 /// A session's own file.
 const SESSION_FILE: &str = "session.json";
+/// The endings of copies that editors make of a file.
+const COPIES: [&str; 6] = [".swp", ".swo", ".swn", ".bak", ".orig", ".tmp"];
 /// The name of a user whose folder does not tell it.
 pub(crate) const USER_FILE: &str = "user.json";
 
@@ -159,6 +161,19 @@ pub(crate) fn conversation(user: &UserId, conversation: &str) -> Result<String> 
     Ok(format!("{}{ENTRIES}/{stem}", user_folder(user)?))
 }
 
+/// The folder in which earlier versions of the design keep the deleted files of the conversation in this folder.
+pub(crate) fn early_deleted(conversation: &str) -> String {
+    let (folder, name) = conversation.rsplit_once('/').unwrap_or(("", conversation));
+    format!("{folder}/{DELETED}/{name}")
+}
+
+/// Whether a file is by its name an entry, or the copy of one that an editor has left.
+pub(crate) fn is_copy(name: &str) -> bool {
+    let name = name.trim_start_matches(['.', '#', '~']).trim_end_matches(['~', '#']).to_ascii_lowercase();
+    let ended = COPIES.iter().find_map(|end| name.strip_suffix(end));
+    ended.unwrap_or(&name).ends_with(".md")
+}
+
 /// The folder that agent-cli gives a conversation, where it is another one than Strata's. Conversations with similar names share it.
 pub(crate) fn agent_cli_conversation(user: &UserId, name: &str) -> Result<Option<String>> {
     let keep = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '_' };
@@ -262,6 +277,17 @@ mod tests {
         ] {
             assert_eq!(place(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn the_copies_that_editors_leave_are_known_by_their_names() {
+        for name in ["a.md", "A.MD", ".a.md.swp", "a.md~", "#a.md#", ".#a.md", "a.md.bak", "\u{fffd}.md"] {
+            assert!(is_copy(name), "{name}");
+        }
+        for name in ["a.txt", "photo.png", ".DS_Store", "a.md.zip", "md", "session.json"] {
+            assert!(!is_copy(name), "{name}");
+        }
+        assert_eq!(early_deleted("users/bo/entries/a"), "users/bo/entries/deleted/a");
     }
 
     #[test]

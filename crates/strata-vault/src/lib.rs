@@ -10,6 +10,7 @@
 mod dirty;
 mod disk;
 mod flush;
+mod forget;
 mod form;
 mod front;
 #[cfg(feature = "fuzz")]
@@ -18,6 +19,7 @@ mod git;
 mod keeper;
 mod layout;
 mod processes;
+mod purge;
 mod reconcile;
 mod row;
 mod scope;

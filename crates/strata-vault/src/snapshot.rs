@@ -105,10 +105,22 @@ impl Snapshot {
             conn.pragma_update(None, "journal_mode", "WAL")?;
             // Losing the last entries in a power cut costs a second look at those files.
             conn.pragma_update(None, "synchronous", "NORMAL")?;
+            // The names of forgotten files tell about them.
+            conn.pragma_update(None, "secure_delete", true)?;
             conn.execute_batch(SCHEMA)?;
             Ok(conn)
         };
         Ok(Self { conn: open().map_err(fault)? })
+    }
+
+    /// Removes the bytes of rows that were deleted. Another process that reads puts that off until the next time.
+    pub(crate) fn scrub(&self) -> Result<()> {
+        let scrub = || -> rusqlite::Result<()> {
+            // Pages that were rearranged may hold older copies.
+            self.conn.execute_batch("VACUUM")?;
+            self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        };
+        scrub().map_err(fault)
     }
 
     /// Runs `work` in one transaction.

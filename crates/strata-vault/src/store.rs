@@ -77,16 +77,16 @@ impl VaultStore {
         let beginning = Arc::clone(&vault);
         let is_left = blocking(move || beginning.begin()).await?;
         let dirty = vault.take_in(Scope::All).await?;
-        vault.flush(&dirty).await?;
+        let mut left = vault.flush(&dirty).await?.of(&dirty);
         if is_left {
             let dirty = vault.reconcile().await?;
-            vault.flush(&dirty).await?;
+            left.merge(vault.flush(&dirty).await?.of(&dirty));
         }
         let built = Arc::clone(&vault);
         blocking(move || built.mark_built()).await?;
         drop(lock);
         let (calls, received) = mpsc::unbounded_channel();
-        tokio::spawn(keeper::keep(Arc::clone(&vault), received));
+        tokio::spawn(keeper::keep(Arc::clone(&vault), left, received));
         let watch = if watches { Some(Watch::start(&vault, calls.clone())?) } else { None };
         let committer = match commits {
             true => {
@@ -301,8 +301,13 @@ impl Store for VaultStore {
     async fn check(&self, depth: CheckDepth) -> Result<Health> {
         let mut health = self.vault.index.check(depth).await?;
         health.location = format!("vault:{}", self.vault.root.display());
+        if let Err(error) = self.vault.probe().await {
+            health.problems.push(format!("the vault cannot be written: {error}"));
+        }
         // A file that a person has to correct does not make the store unfit to serve.
         if depth == CheckDepth::Thorough {
+            let unwritten = self.vault.unwritten();
+            health.problems.extend(unwritten.map(|reason| format!("files could not be written: {reason}")));
             health.problems.extend(self.problems().await?);
         }
         Ok(health)

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use strata_core::error::io_reason;
 use strata_core::ports::{Clock, IdSource};
@@ -25,6 +26,9 @@ const LOGS: [&str; 3] = ["", "-wal", "-shm"];
 pub(crate) const BUILT: &str = "built";
 const OPENED: &str = "opened";
 
+/// For this long after a file could be written, a check does not write one by itself.
+const PROBED: Duration = Duration::from_millis(500);
+
 /// Told how many of how many files have been read, while an index is built.
 pub type Progress = Arc<dyn Fn(usize, usize) + Send + Sync>;
 
@@ -40,6 +44,10 @@ pub(crate) struct Vault {
     progress: Mutex<Option<Progress>>,
     /// Counts written and removed files, for the commits of git.
     pub(crate) changes: watch::Sender<u64>,
+    /// Why the last attempt to write files has failed, if it has.
+    unwritten: Mutex<Option<String>>,
+    /// When a file could last be written for a check.
+    probed: Arc<tokio::sync::Mutex<Option<Instant>>>,
     /// Whether no other process had the vault open when this one opened it.
     alone: bool,
     /// Held while the vault is open, shared with other processes.
@@ -98,6 +106,8 @@ impl Vault {
             ids,
             progress: Mutex::new(progress),
             changes: watch::Sender::new(0),
+            unwritten: Mutex::default(),
+            probed: Arc::default(),
             alone,
             presence,
         })
@@ -117,6 +127,33 @@ impl Vault {
         if files > 0 {
             self.changes.send_modify(|changes| *changes += files as u64);
         }
+    }
+
+    /// Notes why files could not be written, or that they could.
+    pub(crate) fn note_unwritten(&self, failure: Option<&Error>) {
+        let failure = failure.map(|error| error.message().to_owned());
+        *self.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    /// Why the last attempt to write the files of items has failed, if it has.
+    pub(crate) fn unwritten(&self) -> Option<String> {
+        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Fails if no file can be written now. Callers wait for each other, so that a disk that hangs holds up one thread.
+    pub(crate) async fn probe(self: &Arc<Self>) -> Result<()> {
+        let mut probed = Arc::clone(&self.probed).lock_owned().await;
+        if probed.is_some_and(|at| at.elapsed() < PROBED) {
+            return Ok(());
+        }
+        let vault = Arc::clone(self);
+        let probe = move || {
+            *probed = None;
+            vault.disk.probe().map_err(|error| unwritten(&error))?;
+            *probed = Some(Instant::now());
+            Ok(())
+        };
+        blocking(probe).await
     }
 
     /// Told how far the files are read, while the vault is opened.

@@ -1,5 +1,6 @@
-//! `kill -9` during writes, during a look at edited files and during a commit: nothing acknowledged is lost, no file is half
-//! written, and the index is built from the files with equal content.
+//! `kill -9` during writes, during a look at edited files, while the index is built and during a commit: nothing acknowledged is
+//! lost, no file is half written, and the index is built from the files with equal content. In every second round the index is
+//! deleted before the vault is opened again.
 //!
 //! Two rounds each; `STRATA_TEST_ROUNDS` asks for more.
 
@@ -184,8 +185,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Opens the vault, checks it, and compares its content with an index that is built from the files alone.
-async fn check(root: &Path) -> VaultStore {
+/// Opens the vault after a death, checks it, and compares its content with an index that is built from the files alone.
+async fn check(root: &Path, round: u64) -> VaultStore {
+    if round % 2 == 1 {
+        fs::remove_dir_all(root.join(".strata")).unwrap();
+    }
     let store = open(root).await;
     let problems = store.check(CheckDepth::Thorough).await.unwrap().problems;
     assert!(problems.is_empty(), "{problems:?}");
@@ -228,7 +232,7 @@ async fn a_kill_during_writes_loses_nothing() {
         let child = spawn("write", folder.path());
         let acks = 5 + round as usize * 17 % 60;
         acknowledged.extend(kill_after(child, acks, || true).into_iter().filter(|line| line.contains(' ')));
-        let store = check(folder.path()).await;
+        let store = check(folder.path(), round).await;
         expect_acknowledged(&store, &acknowledged).await;
         store.close().await.unwrap();
     }
@@ -256,7 +260,7 @@ async fn a_kill_during_a_look_at_edited_files_loses_nothing() {
         let before = files(&deleted).len();
         let some = round as usize * 11 % 60;
         kill_after(spawn("open", folder.path()), 1, || files(&deleted).len() >= before + some);
-        let store = check(folder.path()).await;
+        let store = check(folder.path(), round).await;
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
         let current = store.memories(&UserId::default(), &query).await.unwrap();
         let texts: BTreeSet<String> = current.iter().map(|memory| memory.content.clone()).collect();
@@ -264,6 +268,29 @@ async fn a_kill_during_a_look_at_edited_files_loses_nothing() {
             (0..60).map(|number| format!("Statement {number} of version {}", round + 1)).collect();
         assert_eq!(texts, expected);
         assert_eq!(current.len(), 60);
+        store.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_while_the_index_is_built_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = spawn("write", folder.path());
+    let written: Vec<String> =
+        kill_after(child, 60, || true).into_iter().filter(|line| line.contains(' ')).collect();
+    let store = check(folder.path(), 0).await;
+    let before = content(&store).await;
+    store.close().await.unwrap();
+    let private = folder.path().join(".strata");
+    for round in 0..rounds() {
+        fs::remove_dir_all(&private).unwrap();
+        // The log of the index grows while it is built.
+        let log = private.join("index.db-wal");
+        let far = 40_000 * (1 + round % 9);
+        kill_after(spawn("open", folder.path()), 1, || fs::metadata(&log).is_ok_and(|log| log.len() >= far));
+        let store = check(folder.path(), round).await;
+        assert!(content(&store).await == before, "round {round}");
+        expect_acknowledged(&store, &written).await;
         store.close().await.unwrap();
     }
 }
@@ -281,7 +308,7 @@ async fn a_kill_during_a_commit_loses_nothing() {
         acknowledged
             .extend(kill_after(child, acks, || lock.exists()).into_iter().filter(|line| line.contains(' ')));
         // A lock that was left behind is old by the test's clock.
-        let store = check(folder.path()).await;
+        let store = check(folder.path(), round).await;
         expect_acknowledged(&store, &acknowledged).await;
         store.close().await.unwrap();
         assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_) | Committed::Nothing));

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::PathBuf;
 
-use strata_core::store::{Change, ChangeSet, Forget};
+use strata_core::store::{Change, ChangeSet};
 use strata_core::turn::HiddenReason;
 use strata_core::{MemoryKind, Store, UserId};
 use strata_vault::VaultStore;
@@ -211,35 +211,25 @@ async fn many_files_at_once_are_taken_in() {
     assert!(current(&store).await.iter().all(|content| content.starts_with("Statement")));
 }
 
-#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forgetting_removes_files_that_cannot_be_read_too() {
+async fn the_end_of_time_is_a_time_and_beats_no_correction() {
     let (folder, store) = vault().await;
-    let root = folder.path();
-    let outside = tempfile::tempdir().unwrap();
-    let kept = write(outside.path(), "kept.md", "Outside\n");
-    write(root, "users/bo/entries/global/facts/a.md", "Bo likes plums\n");
-    write(root, "users/bo/entries/trip/facts/broken.md", "---\nid: [\n---\nBo's secret\n");
-    std::os::unix::fs::symlink(&kept, root.join("users/bo/entries/trip/facts/link.md")).unwrap();
-    let own = write(root, "users/bo/entries/trip/photo.txt", "not Strata's\n");
-    write(root, "entries/global/facts/mine.md", "Stays\n");
-    write(root, "entries/trip/facts/broken.md", "---\nid: [\n---\nstays\n");
-    write(root, "entries/trip/turns/user/hello.md", "We leave at noon\n");
+    let file = "---\nid: far\ncreated_at: 9999-12-31\nvalid_to: 9999-12-31\n---\nRents a boat\n";
+    let path = write(folder.path(), "entries/global/facts/far.md", file);
+    let said =
+        "---\nid: t\nrole: user\nconversation_id: s\ncreated_at: \"9999-12-31T23:59:59Z\"\n---\nSaid last\n";
+    write(folder.path(), "entries/s/turns/user/t.md", said);
     store.sync().await.unwrap();
-    assert_eq!(problems(&store).await.len(), 3);
-    let forget = ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, Change::Forget(Forget::User));
-    store.apply(&UserId::new("bo").unwrap(), forget).await.unwrap();
-    assert_eq!(files(&root.join("users")), [own]);
-    assert!(kept.exists());
-    assert_eq!(files(&root.join("entries")).len(), 3);
-    assert_eq!(problems(&store).await.len(), 1);
-    let session = Forget::Session(strata_core::SessionId::new("trip").unwrap());
-    store
-        .apply(&UserId::default(), ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, Change::Forget(session)))
-        .await
-        .unwrap();
-    assert_eq!(files(&root.join("entries")).len(), 1);
-    assert!(problems(&store).await.is_empty());
+    assert_eq!(problems(&store).await, Vec::<String>::new());
+    assert_eq!(found(&store, "said last").await, ["Said last"]);
+    assert_eq!(all(&store).await[0].content, "Rents a boat");
+    fs::write(&path, file.replace("valid_to: 9999-12-31\n", "").replace("a boat", "a canoe")).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Rents a canoe"]);
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("canoe", "raft")).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Rents a raft"]);
+    expect_rebuild(&folder, store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -75,7 +75,10 @@ async fn folders_come_and_go_whatever_their_names_are() {
     eventually(|| async { current(&store).await == ["The hut is closed", "The path is open"] }).await;
     fs::rename(root.join("entries/trip.2026"), root.join("entries/v1.2.md")).unwrap();
     write(root, "entries/v1.2.md/facts/c.md", "The lake is cold\n");
-    eventually(|| async { current(&store).await.len() == 3 }).await;
+    // Strata writes the id into the file after it has taken it in.
+    let is_complete =
+        || fs::read_to_string(root.join("entries/v1.2.md/facts/c.md")).unwrap().contains("id: ");
+    eventually(|| async { current(&store).await.len() == 3 && is_complete() }).await;
     fs::remove_dir_all(root.join("entries/v1.2.md")).unwrap();
     eventually(|| async { current(&store).await == ["The path is open"] }).await;
     store.close().await.unwrap();

@@ -1,11 +1,11 @@
 //! Reading an item from its file.
 
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use strata_core::memory::MemoryKind;
+use strata_core::moment::parse_moment;
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Hidden, HiddenReason, Metadata, Role};
@@ -112,13 +112,7 @@ pub(crate) fn derived(parts: &[&str]) -> Uuid {
 
 /// A moment as a file may spell it: with an offset, or without one as UTC, or a day alone.
 pub(crate) fn timestamp(text: &str) -> Option<Timestamp> {
-    let text = text.trim();
-    let utc = |at: civil::DateTime| at.to_zoned(TimeZone::UTC).ok().map(|at| at.timestamp());
-    let at = text
-        .parse::<Timestamp>()
-        .ok()
-        .or_else(|| text.parse::<civil::DateTime>().ok().and_then(utc))
-        .or_else(|| text.parse::<civil::Date>().ok().and_then(|day| utc(day.at(0, 0, 0, 0))))?;
+    let at = parse_moment(text.trim()).ok()?;
     Timestamp::from_microsecond(at.as_microsecond()).ok()
 }
 

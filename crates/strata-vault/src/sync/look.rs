@@ -17,7 +17,7 @@ use crate::layout::{self, FileKind, Place};
 use crate::processes::being_written;
 use crate::scope::Scope;
 use crate::snapshot::{Entry, ItemKey, Kind, Problem, Stat};
-use crate::vault::{Vault, blocking, unwritten};
+use crate::vault::{Vault, blocking};
 
 /// How long a tombstone or key has to be missing to count as removed, because that cannot be taken back. Editors and git remove a
 /// file before they write it anew.
@@ -271,8 +271,9 @@ impl Vault {
             }
             let elsewhere = snapshot.of(&item.key)?.filter(|entry| entry.path != item.found.path);
             if let Some(entry) = &elsewhere {
-                let there = !gone.contains(&entry.path)
-                    && self.disk.stat(&entry.path).map_err(|error| unwritten(&error))?.is_some();
+                // What cannot be looked at may be there.
+                let is_seen = || self.disk.stat(&entry.path).map_or(true, |stat| stat.is_some());
+                let there = !gone.contains(&entry.path) && is_seen();
                 if there && item.is_entry() && !is_leftover(&item, entry) {
                     look.problems.push(twice(&item.found.path, &entry.path));
                     continue;

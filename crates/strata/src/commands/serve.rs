@@ -108,7 +108,8 @@ pub(super) async fn serve_on(
 
 /// The folder beside the store for chats that it cannot take now.
 pub(super) fn spill_folder(store: &Path) -> PathBuf {
-    let mut folder = store.as_os_str().to_owned();
+    // Without a slash at its end, which would put the folder into a vault.
+    let mut folder = store.components().collect::<PathBuf>().into_os_string();
     folder.push("-spill");
     folder.into()
 }
