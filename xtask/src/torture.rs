@@ -25,12 +25,15 @@ pub(crate) struct Arguments {
     /// The rounds of each crash test in one run; without it, each campaign's own number.
     #[arg(long)]
     rounds: Option<u64>,
+    /// Goes on until this many processes were killed.
+    #[arg(long, default_value_t = 0)]
+    kills: u64,
 }
 
 impl Arguments {
     /// The share of the check: a round of each campaign that kills, and the parsers; two minutes of it.
     pub(crate) fn share() -> Self {
-        Self { minutes: 0, only: None, is_share: true, rounds: Some(1) }
+        Self { minutes: 0, only: None, is_share: true, rounds: Some(1), kills: 0 }
     }
 
     fn wants(&self, campaign: &Campaign) -> bool {
@@ -51,7 +54,7 @@ struct Campaign {
     rounds: Option<u64>,
 }
 
-const CAMPAIGNS: [Campaign; 17] = [
+const CAMPAIGNS: [Campaign; 23] = [
     whole("kills while turns are appended", "strata", "crash"),
     whole("kills during chats", "strata", "proxy_crash"),
     whole("kills while Strata learns", "strata", "learning_crash"),
@@ -59,12 +62,18 @@ const CAMPAIGNS: [Campaign; 17] = [
     whole("kills during compaction", "strata", "compaction_crash"),
     whole("kills of a vault", "strata-vault", "crash"),
     whole("kills while contexts are saved", "strata-context", "crash"),
+    Campaign { rounds: Some(20), ..whole("kills of one of several processes", "strata", "postgres_processes") },
     whole("full, failing and slow disks", "strata", "outages"),
-    Campaign { rounds: Some(20), ..whole("several processes, PostgreSQL", "strata", "postgres_processes") },
+    whole("bad disks under a vault", "strata", "vault_outages"),
     whole("forgotten bytes", "strata-store", "forgetting"),
+    whole("forgotten bytes of a vault", "strata-vault", "forgetting"),
     whole("damaged rows", "strata-store", "damage"),
     whole("files that are moved or replaced", "strata-store", "moved"),
     part("clocks that jump", "strata-engine", "clock_ahead"),
+    clocks("clocks that jump, SQLite", "strata-store", "conformance"),
+    clocks("clocks that jump, PostgreSQL", "strata-postgres", "conformance"),
+    clocks("clocks that jump, vault", "strata-vault", "conformance"),
+    clocks("clocks that jump, edited files", "strata-vault", "edits"),
     whole("bad input", "strata", "hostile"),
     whole("memory of large requests", "strata", "limits"),
     part("slow clients", "strata-server", "serve::tests"),
@@ -78,6 +87,10 @@ const fn whole(name: &'static str, package: &'static str, test: &'static str) ->
 /// The tests of a library whose names hold a word.
 const fn part(name: &'static str, package: &'static str, word: &'static str) -> Campaign {
     Campaign { name, package, test: None, filter: Some(word), rounds: None }
+}
+
+const fn clocks(name: &'static str, package: &'static str, test: &'static str) -> Campaign {
+    Campaign { filter: Some("clock"), ..whole(name, package, test) }
 }
 
 /// What became of a campaign.
@@ -98,20 +111,25 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(arguments.minutes * 60);
     let mut records: Vec<Record> = campaigns.iter().map(|_| Record::default()).collect();
     // The first round runs every campaign, the later ones as many as there is time for.
-    let mut round = 0;
-    while round == 0 || Instant::now() < end {
-        for (campaign, record) in campaigns.iter().zip(&mut records) {
-            if round > 0 && Instant::now() >= end {
+    let is_enough = |records: &[Record]| Instant::now() >= end && killed(records) >= arguments.kills;
+    let mut seed = 0;
+    while seed == 0 || !is_enough(&records) {
+        let before = killed(&records);
+        for (place, campaign) in campaigns.iter().enumerate() {
+            if seed > 0 && is_enough(&records) {
                 break;
             }
-            let rounds = arguments.rounds.or(campaign.rounds);
-            run_once(workspace, campaign, record, Variation { seed: round, rounds })?;
+            let variation = Variation { seed, rounds: arguments.rounds.or(campaign.rounds) };
+            run_once(workspace, campaign, &mut records[place], variation)?;
         }
-        round += 1;
+        seed += 1;
+        if arguments.kills > 0 && killed(&records) == before {
+            bail!("these campaigns kill no process");
+        }
     }
     print_table(&campaigns, &records);
     let failed: u32 = records.iter().map(|record| record.failed).sum();
-    let kills: u64 = records.iter().map(|record| record.kills).sum();
+    let kills = killed(&records);
     if arguments.rounds.is_some() && kills == 0 {
         bail!("no process was killed; the crash tests do not tell of their kills");
     }
@@ -119,6 +137,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         bail!("{failed} rounds failed");
     }
     Ok(())
+}
+
+/// The processes that all campaigns have killed.
+fn killed(records: &[Record]) -> u64 {
+    records.iter().map(|record| record.kills).sum()
 }
 
 /// How a run differs from the one before it.
@@ -157,6 +180,7 @@ fn run_once(
 fn kills(told: &[u8]) -> u64 {
     told.len() as u64
 }
+
 /// The whole workspace is named, so that its builds have the same features as those of the check and nothing is built anew.
 fn arguments<'a>(cargo: &'a mut Command, campaign: &Campaign) -> &'a mut Command {
     let target = match campaign.test {
@@ -187,8 +211,7 @@ fn print_table(campaigns: &[&Campaign], records: &[Record]) {
     for (campaign, Record { passed, failed, kills, took }) in campaigns.iter().zip(records) {
         println!("{:<36}{passed:>8}{failed:>8}{kills:>8}{:>10}", campaign.name, took.as_secs());
     }
-    let kills: u64 = records.iter().map(|record| record.kills).sum();
-    println!("{kills} processes were killed");
+    println!("{} processes were killed", killed(records));
 }
 
 #[cfg(test)]
@@ -208,28 +231,45 @@ mod tests {
             "vault",
             "compaction",
             "contexts",
+            "several processes",
             "parsers",
         ] {
             assert!(names.iter().any(|name| name.contains(word)), "{word}: {names:?}");
         }
     }
 
+    /// The tests of all crates: the package, the name and the text of each.
+    fn tests() -> Vec<(String, String, String)> {
+        let crates = Workspace::locate().unwrap().root().join("crates");
+        let mut found = Vec::new();
+        for package in std::fs::read_dir(crates).unwrap().flatten() {
+            let Ok(tests) = std::fs::read_dir(package.path().join("tests")) else { continue };
+            for test in tests.flatten().map(|test| test.path()) {
+                let main = if test.is_dir() { test.join("main.rs") } else { test.clone() };
+                let Ok(text) = std::fs::read_to_string(main) else { continue };
+                let name = |path: &std::ffi::OsStr| path.to_string_lossy().into_owned();
+                found.push((name(&package.file_name()), name(test.file_stem().unwrap()), text));
+            }
+        }
+        found
+    }
+
     /// A crash test that no campaign runs would not be repeated.
     #[test]
-    fn every_crash_test_is_in_a_campaign() {
-        let workspace = Workspace::locate().unwrap();
-        for package in std::fs::read_dir(workspace.root().join("crates")).unwrap().flatten() {
-            let Ok(tests) = std::fs::read_dir(package.path().join("tests")) else { continue };
-            for test in tests.flatten().map(|test| test.file_name().to_string_lossy().into_owned()) {
-                let Some(name) = test.strip_suffix(".rs").filter(|name| name.ends_with("crash")) else {
-                    continue;
-                };
-                let is_run = |campaign: &Campaign| {
-                    *campaign.package == *package.file_name() && campaign.test == Some(name)
-                };
-                // An import is one command, which its own test kills at every step.
-                assert!(name == "import_crash" || CAMPAIGNS.iter().any(is_run), "{test}");
+    fn every_crash_test_is_in_a_campaign_of_kills() {
+        for (package, name, text) in tests() {
+            let is_repeated = ["STRATA_TEST_ROUNDS", "::rounds(", "store.rounds("];
+            let is_repeated = is_repeated.iter().any(|word| text.contains(word));
+            if !is_repeated && !name.ends_with("crash") {
+                continue;
             }
+            let is_run = |campaign: &Campaign| {
+                campaign.package == package
+                    && campaign.test == Some(&name)
+                    && campaign.name.starts_with("kills")
+            };
+            // An import is one command, which its own test kills at every step.
+            assert!(name == "import_crash" || CAMPAIGNS.iter().any(is_run), "{package} {name}");
         }
     }
 
@@ -248,12 +288,12 @@ mod tests {
 
     #[test]
     fn every_campaign_names_tests_that_exist() {
-        let workspace = Workspace::locate().unwrap();
+        let tests = tests();
         for campaign in &CAMPAIGNS {
-            let folder = workspace.root().join("crates").join(campaign.package);
-            if let Some(test) = campaign.test {
-                assert!(folder.join(format!("tests/{test}.rs")).is_file(), "{}", campaign.name);
-            }
+            let is_it = |name: &str| {
+                tests.iter().any(|(package, test, _)| package == campaign.package && test == name)
+            };
+            assert!(campaign.test.is_none_or(is_it), "{}", campaign.name);
         }
     }
 }

@@ -1,4 +1,6 @@
 //! SIGKILL while two processes save one context: what is found afterwards is whole, readable and recent.
+//!
+//! Two processes die in each round; `STRATA_TEST_ROUNDS` asks for a number of rounds.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
@@ -55,6 +57,22 @@ fn start(folder: &Path, writer: &str) -> Child {
         .unwrap()
 }
 
+/// Kills a writer, and counts that for `cargo xtask torture`: one byte in the file `STRATA_TEST_KILLS`.
+fn kill(child: &mut Child) {
+    if let Some(file) = std::env::var_os("STRATA_TEST_KILLS") {
+        let mut file = std::fs::File::options().create(true).append(true).open(file).unwrap();
+        file.write_all(b"k").unwrap();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// The rounds that are asked for; without them, the test goes on until it has seen enough.
+fn rounds() -> Option<usize> {
+    let rounds = std::env::var_os("STRATA_TEST_ROUNDS");
+    rounds.map(|rounds| rounds.to_string_lossy().parse().expect("a number of rounds"))
+}
+
 fn saved(line: &str) -> Option<u64> {
     line.strip_prefix("saved ")?.parse().ok()
 }
@@ -89,7 +107,7 @@ async fn a_killed_save_leaves_a_whole_and_recent_document() {
         move || watch(&path, &stop)
     });
     let mut round = 0;
-    while acknowledged.values().sum::<u64>() < 1_000 {
+    while rounds().map_or(acknowledged.values().sum::<u64>() < 1_000, |rounds| round < rounds) {
         let mut children = WRITERS.map(|writer| (writer, start(folder.path(), writer)));
         // One writer is heard a few times more in each round, so that the kill falls into ever other moments.
         let mut lines =
@@ -103,8 +121,7 @@ async fn a_killed_save_leaves_a_whole_and_recent_document() {
             }
         }
         for (_, child) in &mut children {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            kill(child);
         }
         // What they said before they died, and nobody had read yet.
         for ((writer, _), lines) in children.iter().zip(lines) {
@@ -122,7 +139,7 @@ async fn a_killed_save_leaves_a_whole_and_recent_document() {
         round += 1;
     }
     stop.store(true, Ordering::Relaxed);
-    assert!(watcher.join().unwrap() > 100);
+    assert!(watcher.join().unwrap() > 100 || rounds().is_some());
     let versions = manager.versions(SESSION).await.unwrap();
     assert_eq!(versions.len(), 5);
     // A restore is a save: it must not drop the versions that are still to be looked at.

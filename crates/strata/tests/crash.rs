@@ -1,6 +1,7 @@
-//! `kill -9` at any moment loses no acknowledged turn: the real binary, eight clients over HTTP, twenty deaths.
+//! `kill -9` at any moment loses no acknowledged turn: the real binary on a store of each kind, eight clients over HTTP, twenty
+//! deaths on SQLite and fewer on the others.
 //!
-//! After each death the same file is served again and read completely. An acknowledged turn must be there once, at its
+//! After each death the same store is served again and read completely. An acknowledged turn must be there once, at its
 //! acknowledged place. A turn that was not acknowledged may be there, once. Sequences have no gaps and no duplicates. A search
 //! finds the newest turns at once, although they may be missing in the text index.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
@@ -8,12 +9,11 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
 use serde_json::{Value, json};
-use support::{Client, Random, Server};
+use support::{Client, Random, Server, TestStore, on_each_store};
 
 const ROUNDS: u64 = 20;
 const CLIENTS: u64 = 8;
@@ -47,23 +47,23 @@ struct Known {
     pending: BTreeMap<u64, Request>,
 }
 
-#[test]
-fn no_acknowledged_turn_is_lost_when_the_server_is_killed() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("crash.db");
+on_each_store!(no_acknowledged_turn_is_lost_when_the_server_is_killed, run);
+
+fn run(store: &TestStore) {
     let mut random = Random(support::seed(SEED));
     let mut known = Known::default();
-    let rounds = support::rounds(ROUNDS);
+    let rounds = store.rounds(ROUNDS);
     for round in 0..rounds {
-        let server = Server::start(&file);
+        let server = store.serve(&[]);
         verify(&server, &known, round);
         let deadly = 1 + random.below(MOST_ACKNOWLEDGED);
         run_until_killed(server, &mut known, round, deadly);
     }
-    let server = Server::start(&file);
+    let server = store.serve(&[]);
     verify(&server, &known, rounds);
     search_for_all(&server, &known);
-    check_file(server, &file);
+    server.kill();
+    store.assert_well();
     assert!(
         known.acknowledged.len() as u64 > rounds * 10 || rounds < ROUNDS,
         "{} turns prove little",
@@ -207,12 +207,4 @@ fn assert_found(client: &mut Client, turn: &Acknowledged, round: u64) {
 fn search_for_all(server: &Server, known: &Known) {
     let mut client = server.client();
     known.acknowledged.iter().for_each(|turn| assert_found(&mut client, turn, ROUNDS));
-}
-
-/// Checks that `strata doctor` finds no problem in the file.
-fn check_file(server: Server, file: &Path) {
-    server.kill();
-    let store = support::store_url(file);
-    let output = support::strata().args(["doctor", "--store", &store]).output().unwrap();
-    assert!(output.status.success(), "{}", support::show(&output));
 }

@@ -1,5 +1,5 @@
-//! `kill -9` while Strata learns: the real binary, three users over HTTP, twenty deaths, alternately with the rules and during a
-//! call to a model.
+//! `kill -9` while Strata learns: the real binary on a store of each kind, three users over HTTP, twenty deaths on SQLite and fewer
+//! on the others, alternately with the rules and during a call to a model.
 //!
 //! At the end, every job has finished. Strata has learned from each turn exactly once: the ranges that the jobs report cover each
 //! session without a gap or an overlap. No memory exists twice and none is lost. Every replaced memory leads to its replacement,
@@ -9,12 +9,11 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::model::{Model, Mood};
-use support::{Random, Server};
+use support::{Random, Server, TestStore, made_up_word, on_each_store};
 
 const ROUNDS: u64 = 20;
 const USERS: u64 = 3;
@@ -24,15 +23,14 @@ const SEED: u64 = 20_261_116;
 const SETTINGS: [&str; 4] =
     ["learn.lease_secs=1", "learn.retry_secs=1", "learn.delay_secs=0", "learn.max_attempts=100"];
 
-#[test]
-fn every_job_comes_to_its_end_when_the_server_is_killed() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("learning.db");
+on_each_store!(every_job_comes_to_its_end_when_the_server_is_killed, learn_and_die);
+
+fn learn_and_die(store: &TestStore) {
     let model = Model::start();
     let with_model = model.setting();
     let mut random = Random(support::seed(SEED));
     let mut said = 0;
-    for round in 0..support::rounds(ROUNDS) {
+    for round in 0..store.rounds(ROUNDS) {
         let mut settings = SETTINGS.to_vec();
         // Whether the server dies during a call to the model, or at any moment.
         let is_asked = round % 2 == 1;
@@ -41,7 +39,7 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
             model.set(Mood::Silent);
         }
         let asked_before = model.requests();
-        let server = Server::start_with(&file, &settings);
+        let server = store.serve(&settings);
         let exchanges = 1 + random.below(12);
         for _ in 0..exchanges {
             speak(&server, random.below(USERS), said);
@@ -53,19 +51,18 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
         server.kill();
         model.set(Mood::Helpful);
     }
-    finish(&file);
+    finish(store);
     for user in 0..USERS {
-        verify(&file, &format!("user{user}"));
+        verify(store, &format!("user{user}"));
     }
-    let output = support::strata().args(["doctor", "--store", &support::store_url(&file)]).output().unwrap();
-    assert!(output.status.success(), "{}", support::show(&output));
+    store.assert_well();
 }
 
 /// One exchange: a preference, or a new home.
 fn speak(server: &Server, user: u64, number: u64) {
     let content = match number % 4 {
-        3 => format!("I live in {}", name("Ma", number)),
-        _ => format!("I like {}", name("za", number)),
+        3 => format!("I live in {}", made_up_word("Ma", number)),
+        _ => format!("I like {}", made_up_word("za", number)),
     };
     let body = json!({
         "user_id": format!("user{user}"), "session_id": "talk",
@@ -75,18 +72,13 @@ fn speak(server: &Server, user: u64, number: u64) {
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
 
-/// A word that occurs nowhere else.
-fn name(start: &str, number: u64) -> String {
-    let syllables = ["ba", "ke", "lo", "mi", "nu", "ra", "so", "ti", "vu", "ze"];
-    let digits = number.to_string();
-    let rest = digits.bytes().map(|digit| syllables[usize::from(digit - b'0')]);
-    format!("{start}{}nor", rest.collect::<String>())
-}
-
-fn run(file: &Path, args: &[&str]) -> Value {
-    let mut command = support::strata();
-    command.args(args).args(["--json", "--store", &support::store_url(file)]);
-    let output = command.args(SETTINGS.iter().flat_map(|setting| ["--setting", setting])).output().unwrap();
+fn run(store: &TestStore, args: &[&str]) -> Value {
+    let mut command = store.command(args);
+    let output = command
+        .arg("--json")
+        .args(SETTINGS.iter().flat_map(|setting| ["--setting", setting]))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{args:?}: {}", support::show(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -96,12 +88,12 @@ fn list<'a>(document: &'a Value, key: &str) -> &'a [Value] {
 }
 
 /// Runs jobs until none waits. The jobs of a killed server are free after one second.
-fn finish(file: &Path) {
+fn finish(store: &TestStore) {
     let patience = Instant::now();
     loop {
-        run(file, &["learn"]);
+        run(store, &["learn"]);
         let waiting = |status| {
-            let jobs = run(file, &["jobs", "list", "--all-users", "--limit", "10000", "--status", status]);
+            let jobs = run(store, &["jobs", "list", "--all-users", "--limit", "10000", "--status", status]);
             list(&jobs, "jobs").len()
         };
         if waiting("queued") + waiting("leased") == 0 {
@@ -111,17 +103,17 @@ fn finish(file: &Path) {
     }
 }
 
-fn verify(file: &Path, user: &str) {
-    let session = run(file, &["sessions", "show", "talk", "--limit", "100000", "--user", user]);
+fn verify(store: &TestStore, user: &str) {
+    let session = run(store, &["sessions", "show", "talk", "--limit", "100000", "--user", user]);
     let turns = list(&session, "turns");
-    let jobs = run(file, &["jobs", "list", "--limit", "100000", "--user", user]);
+    let jobs = run(store, &["jobs", "list", "--limit", "100000", "--user", user]);
     read_once(list(&jobs, "jobs"), "extract", turns.len() as u64);
     // Without a reader, no sentence is judged for the state.
     if list(&jobs, "jobs").iter().any(|job| job["kind"] == "state") {
         read_once(list(&jobs, "jobs"), "state", turns.len() as u64);
     }
 
-    let memories = run(file, &["memories", "list", "--all", "--limit", "100000", "--user", user]);
+    let memories = run(store, &["memories", "list", "--all", "--limit", "100000", "--user", user]);
     let memories = list(&memories, "results");
     let texts: Vec<&str> = memories.iter().map(|memory| memory["memory"].as_str().unwrap()).collect();
     let mut homes = Vec::new();
@@ -146,7 +138,7 @@ fn verify(file: &Path, user: &str) {
         "{at_home:?} {homes:?}"
     );
     chains_are_whole(memories);
-    summaries_are_whole(file, user);
+    summaries_are_whole(store, user);
 }
 
 /// Checks that the jobs of a kind have read each turn of the session once.
@@ -184,8 +176,8 @@ fn chains_are_whole(memories: &[Value]) {
     }
 }
 
-fn summaries_are_whole(file: &Path, user: &str) {
-    let session = run(file, &["sessions", "show", "talk", "--summaries", "--user", user]);
+fn summaries_are_whole(store: &TestStore, user: &str) {
+    let session = run(store, &["sessions", "show", "talk", "--summaries", "--user", user]);
     let summaries = list(&session, "summaries");
     let ids: BTreeSet<&str> = summaries.iter().map(|summary| summary["id"].as_str().unwrap()).collect();
     for summary in summaries {

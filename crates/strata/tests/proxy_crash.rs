@@ -1,10 +1,10 @@
 //! `kill -9` during chats loses no reply that a client received completely: the real binary between clients of all APIs and a
-//! scripted model, with many deaths.
+//! scripted model, with many deaths, on a store of each kind.
 //!
-//! After the last death the same file is served again and read completely. A reply that a client received completely is recorded
+//! After the last death the same store is served again and read completely. A reply that a client received completely is recorded
 //! word for word. For every other reply that had begun, the question is recorded, and either the reply or the fact that it was
 //! interrupted. The same holds on a disk whose commits take longer than a chat waits for memory, and for several servers on
-//! one file.
+//! one store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Apis, Random, Server, Shim, reply_to};
+use support::{Apis, Random, Server, Shim, TestStore, on_each_store, reply_to};
 
 const ROUNDS: u64 = 12;
 const CLIENTS: u64 = 6;
@@ -26,7 +26,7 @@ const SEED: u64 = 20_261_116;
 /// The rounds on a slow disk, and the complete replies before each death there.
 const SLOW_ROUNDS: u64 = 3;
 const SLOW_RECEIVED: u64 = 20;
-/// The servers on one file, and the chats of each client with them.
+/// The servers on one store, and the chats of each client with them.
 const SERVERS: u64 = 3;
 const CHATS: u64 = 6;
 /// The lease in seconds. After that time, the replies of a dead process are marked as interrupted.
@@ -53,20 +53,19 @@ struct Chat {
     has_ended: bool,
 }
 
-#[test]
-fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("proxy.db");
+on_each_store!(what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked, chat_and_die);
+
+fn chat_and_die(store: &TestStore) {
     let upstream = Apis::start();
     let mut random = Random(support::seed(SEED));
     let mut chats = Vec::new();
-    let rounds = support::rounds(ROUNDS);
+    let rounds = store.rounds(ROUNDS);
     for round in 0..rounds {
-        let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));
+        let server = store.serve(&settings(&upstream, Begun::IsRecorded));
         let deadly = 1 + random.below(MOST_RECEIVED);
         chats.extend(run_until_killed(server, round, deadly));
     }
-    let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));
+    let server = store.serve(&settings(&upstream, Begun::IsRecorded));
     let ended = chats.iter().filter(|chat| chat.has_ended).count();
     let cut = chats.iter().filter(|chat| chat.has_begun && !chat.has_ended).count();
     assert!(
@@ -77,39 +76,45 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
 }
 
 /// With commits of 300 ms, a reply is recorded after the time that a chat waits for memory.
-#[test]
-fn a_slow_disk_neither_doubles_nor_loses_a_reply() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("slow.db");
+fn die_on_a_slow_disk(store: &TestStore) {
     let upstream = Apis::start();
-    let shim = Shim::new(&file);
+    let shim = Shim::of(store);
     let mut chats = Vec::new();
-    for round in 0..SLOW_ROUNDS {
+    let rounds = store.rounds(SLOW_ROUNDS).min(SLOW_ROUNDS);
+    for round in 0..rounds {
         shim.set("");
-        let server = Server::start_under(&shim, &file, &settings(&upstream, Begun::MayBeLost));
+        let server = store.serve_as("strata", &settings(&upstream, Begun::MayBeLost), Some(&shim));
         shim.set("slow 300");
         chats.extend(run_until_killed(server, round, SLOW_RECEIVED));
     }
-    let server = Server::start_with(&file, &settings(&upstream, Begun::MayBeLost));
+    let server = store.serve(&settings(&upstream, Begun::MayBeLost));
     let ended = chats.iter().filter(|chat| chat.has_ended).count() as u64;
-    assert!(ended >= SLOW_ROUNDS * SLOW_RECEIVED, "{ended} ends prove little");
+    assert!(ended >= rounds * SLOW_RECEIVED, "{ended} ends prove little");
     check_all(&server, &chats, Begun::MayBeLost);
 }
 
-/// A client sends each request to another server than the one before.
 #[test]
-fn several_servers_on_a_slow_disk_double_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("several.db");
+fn a_slow_disk_neither_doubles_nor_loses_a_reply() {
+    die_on_a_slow_disk(&TestStore::sqlite());
+}
+
+#[test]
+fn a_vault_on_a_slow_disk_neither_doubles_nor_loses_a_reply() {
+    die_on_a_slow_disk(&TestStore::vault());
+}
+
+on_each_store!(several_servers_double_nothing, ask_several);
+
+/// A client sends each request to another server than the one before. Files are on a slow disk.
+fn ask_several(store: &TestStore) {
     let upstream = Apis::start();
-    let shim = Shim::new(&file);
+    let shim = store.path().is_some().then(|| Shim::of(store));
     let servers: Vec<Server> = (0..SERVERS)
         .map(|number| {
-            let log = directory.path().join(format!("{number}.log"));
-            Server::start_on_under(&shim, &file, &log, &settings(&upstream, Begun::IsRecorded))
+            store.serve_as(&number.to_string(), &settings(&upstream, Begun::IsRecorded), shim.as_ref())
         })
         .collect();
-    shim.set("slow 100");
+    shim.iter().for_each(|shim| shim.set("slow 100"));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let addresses: Vec<String> = servers.iter().map(|server| server.address().to_owned()).collect();
@@ -121,7 +126,7 @@ fn several_servers_on_a_slow_disk_double_nothing() {
         })
         .collect();
     let chats: Vec<Chat> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
-    shim.set("");
+    shim.iter().for_each(|shim| shim.set(""));
     assert_eq!(chats.iter().filter(|chat| chat.has_ended).count() as u64, CLIENTS * CHATS);
     check_all(&servers[0], &chats, Begun::IsRecorded);
 }

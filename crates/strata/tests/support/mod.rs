@@ -4,7 +4,9 @@
 mod apis;
 mod client;
 pub(crate) mod model;
+pub(crate) mod outage;
 mod shim;
+mod store;
 mod upstream;
 
 use std::fs::File;
@@ -16,6 +18,7 @@ pub(crate) use apis::Apis;
 pub(crate) use client::{Answer, Client, Framing};
 use serde_json::Value;
 pub(crate) use shim::Shim;
+pub(crate) use store::{TestStore, on_each_store};
 pub(crate) use upstream::{Received, Upstream, reply_to};
 
 /// A small seeded generator (SplitMix64), so that a failing run can be reproduced.
@@ -29,6 +32,14 @@ impl Random {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % end
     }
+}
+
+/// A word that occurs nowhere else, of letters alone.
+pub(crate) fn made_up_word(start: &str, number: u64) -> String {
+    let syllables = ["ba", "ke", "lo", "mi", "nu", "ra", "so", "ti", "vu", "ze"];
+    let digits = number.to_string();
+    let rest = digits.bytes().map(|digit| syllables[usize::from(digit - b'0')]);
+    format!("{start}{}nor", rest.collect::<String>())
 }
 
 /// The number of rounds of a test that repeats itself: `STRATA_TEST_ROUNDS`, or the test's own number.

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use super::TestStore;
+
 /// The faults of one store.
 pub(crate) struct Shim {
     control: PathBuf,
@@ -16,7 +18,22 @@ impl Shim {
     pub(crate) fn new(file: &Path) -> Self {
         let folder = file.parent().and_then(|folder| folder.canonicalize().ok()).expect("the folder exists");
         let store = folder.join(file.file_name().expect("a store is a file"));
-        let control = store.with_extension("faults");
+        Self::with_control(store.clone(), store.with_extension("faults"))
+    }
+
+    /// Faults for everything of a store that lies on the disk.
+    pub(crate) fn of(store: &TestStore) -> Self {
+        Self::new(store.path().expect("the store lies on the disk"))
+    }
+
+    /// Faults for a part of a store that is a folder.
+    pub(crate) fn of_part(store: &TestStore, part: &str) -> Self {
+        let folder = store.folder().canonicalize().expect("the folder exists");
+        let name = store.path().and_then(Path::file_name).expect("the store lies on the disk");
+        Self::with_control(folder.join(name).join(part), folder.join("part.faults"))
+    }
+
+    fn with_control(store: PathBuf, control: PathBuf) -> Self {
         std::fs::write(&control, "").expect("the control file can be written");
         Self { control, store }
     }
