@@ -181,6 +181,38 @@ async fn a_file_that_cannot_be_read_is_left_alone_and_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edited_turn_is_reported_with_what_to_do_and_stays_what_was_said() {
+    let (folder, store) = vault().await;
+    let file = "---\nid: t\nrole: user\nconversation_id: s\ncreated_at: 2026-05-01\n---\nWe sail on Sunday\n";
+    let path = write(folder.path(), "entries/s/turns/user/t.md", file);
+    store.sync().await.unwrap();
+    let edited = file.replace("Sunday", "Monday");
+    fs::write(&path, &edited).unwrap();
+    for _ in 0..2 {
+        store.sync().await.unwrap();
+        let told = problems(&store).await.join("\n");
+        for part in
+            ["`entries/s/turns/user/t.md`", "undo it, remove the file", "correct the memory in `facts/`"]
+        {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+        assert_eq!(found(&store, "sail").await, ["We sail on Sunday"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), edited, "what the person wrote is left alone");
+    }
+    // Keys of the person's own are no edit of what was said, and each way out that the report names ends it.
+    fs::write(&path, file.replace("id: t", "id: t\nmood: good")).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(problems(&store).await, Vec::<String>::new());
+    fs::write(&path, &edited).unwrap();
+    store.sync().await.unwrap();
+    fs::remove_file(&path).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(problems(&store).await, Vec::<String>::new());
+    assert!(found(&store, "sail").await.is_empty());
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_with_the_same_id_is_reported() {
     let (folder, store) = vault().await;
     let a = write(folder.path(), "entries/global/facts/a.md", "Knows Ana\n");

@@ -179,6 +179,40 @@ async fn taking_back_a_tombstone_alone_brings_its_memory_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_of_what_strata_itself_needs_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    // A person commits a file without front matter, and Strata adds the id in a commit of its own.
+    write(root, "entries/global/facts/a.md", "Plays the oboe\n");
+    run(root, &["init", "--quiet", "-b", "main"]);
+    run(root, &["add", "entries"]);
+    run(root, &["commit", "--quiet", "-m", "mine"]);
+    store.sync().await.unwrap();
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    let (path, head) = (root.join("entries/global/facts/a.md"), run(root, &["rev-parse", "HEAD"]));
+    assert!(fs::read_to_string(&path).unwrap().contains("id: "));
+    let error = store.undo(Some("HEAD")).await.unwrap_err();
+    assert!(error.message().contains("changes nothing, because Strata needs what it wrote"), "{error}");
+    assert!(fs::read_to_string(&path).unwrap().contains("id: "));
+    assert_eq!(
+        (run(root, &["rev-parse", "HEAD"]), run(root, &["status", "--porcelain"])),
+        (head, String::new())
+    );
+    assert_eq!(current(&store).await, ["Plays the oboe"]);
+    // The commit before it is taken back with it in the way: nothing happens, and the next steps work.
+    assert!(
+        store.undo(Some("HEAD~1")).await.unwrap_err().message().contains("later ones change the same files")
+    );
+    write(root, "entries/global/facts/b.md", "Plays the lute\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    store.undo(None).await.unwrap();
+    assert_eq!(current(&store).await, ["Plays the oboe"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undo_that_cannot_be_done_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();

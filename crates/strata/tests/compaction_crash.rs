@@ -35,8 +35,9 @@ const SETTINGS: [&str; 5] = [
 
 /// A job may be tried as often as this test kills. Those of a killed server are free after one second.
 const PATIENT: [&str; 2] = ["learn.max_attempts=100", "learn.lease_secs=1"];
-/// Rules take a model's place after its second refusal, so that a job outlives one kill. No busy machine lets a lease end.
-const IMPATIENT: [&str; 2] = ["learn.max_attempts=2", "learn.lease_secs=10"];
+/// Rules take a model's place in the last attempt, so that a job outlives a kill in any attempt before it. No lease ends on a busy
+/// machine.
+const IMPATIENT: [&str; 2] = ["learn.max_attempts=4", "learn.lease_secs=10"];
 
 /// The exchanges of a session that were acknowledged.
 #[derive(Debug, Clone, Copy)]

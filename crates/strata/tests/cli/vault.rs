@@ -113,6 +113,22 @@ fn a_change_is_taken_back() {
 }
 
 #[test]
+fn the_oldest_entries_move_among_the_deleted_files() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nmax_entries = 4\nlearn.into = 'session'\n");
+    let said: String = (0..9).map(|number| format!("The lamp of pier {number} burns.\n")).collect();
+    machine.feed(&["record", "--session", "harbour"], said).ok();
+    machine.run(&["learn"]).ok();
+    let conversation = machine.home().join("notes/entries/harbour");
+    let (kept, gone) =
+        (files(&conversation.join("turns"), ".md"), files(&conversation.join("deleted/turns"), ".md"));
+    assert_eq!(kept.len() + gone.len(), 9);
+    assert!(kept.len() <= 4, "{kept:?}");
+    let oldest = |path: &PathBuf| fs::read_to_string(path).unwrap().contains("pier 0 burns");
+    assert!(gone.iter().any(oldest), "{gone:?}");
+}
+
+#[test]
 fn sync_counts_what_the_files_hold_now() {
     let machine = Machine::new();
     machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::{Server, Shim, show, store_url, strata};
 
 /// The fraction of a test's usual rounds on the stores other than SQLite, where a round takes longer.
-const FEWER: u64 = 4;
+const FEWER: u64 = 10;
 
 /// A store of one test with a folder of its own, which is removed with it.
 pub(crate) struct TestStore {
