@@ -62,7 +62,10 @@ const CAMPAIGNS: [Campaign; 23] = [
     whole("kills during compaction", "strata", "compaction_crash"),
     whole("kills of a vault", "strata-vault", "crash"),
     whole("kills while contexts are saved", "strata-context", "crash"),
-    Campaign { rounds: Some(20), ..whole("kills of one of several processes", "strata", "postgres_processes") },
+    Campaign {
+        rounds: Some(20),
+        ..whole("kills of one of several processes", "strata", "postgres_processes")
+    },
     whole("full, failing and slow disks", "strata", "outages"),
     whole("bad disks under a vault", "strata", "vault_outages"),
     whole("forgotten bytes", "strata-store", "forgetting"),
