@@ -18,14 +18,8 @@ pub(super) enum Dialect {
 
 impl Dialect {
     /// All of them; chat completions, whose figures are known for the longest time, first.
-    pub(super) const ALL: [Self; 6] = [
-        Self::ChatCompletions,
-        Self::Responses,
-        Self::Messages,
-        Self::Ollama,
-        Self::Generate,
-        Self::Azure,
-    ];
+    pub(super) const ALL: [Self; 6] =
+        [Self::ChatCompletions, Self::Responses, Self::Messages, Self::Ollama, Self::Generate, Self::Azure];
 
     pub(super) fn name(self) -> &'static str {
         match self {

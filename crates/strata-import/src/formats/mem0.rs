@@ -58,8 +58,10 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
 /// The memories of a file that are not among `gone`, as they are written there: a JSON list with one memory on each line.
 pub(crate) fn without(text: &str, path: &Path, gone: &HashSet<String>) -> Result<String> {
     let (rows, _) = rows(text, path)?;
-    let is_left = |row: &RawRow<'_>| serde_json::from_str::<Row>(row.raw).is_ok_and(|row| !gone.contains(&row.id()));
-    let left: Vec<String> = rows.into_iter().filter(is_left).map(|row| row.raw.replace(['\n', '\r'], " ")).collect();
+    let is_left =
+        |row: &RawRow<'_>| serde_json::from_str::<Row>(row.raw).is_ok_and(|row| !gone.contains(&row.id()));
+    let left: Vec<String> =
+        rows.into_iter().filter(is_left).map(|row| row.raw.replace(['\n', '\r'], " ")).collect();
     Ok(format!("[\n{}\n]\n", left.join(",\n")))
 }
 

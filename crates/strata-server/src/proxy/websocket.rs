@@ -55,7 +55,10 @@ pub(crate) async fn pass(app: &App, caller: Caller, mut request: Request) -> Res
     }
     let recorded = recorded(app, listener.as_ref());
     if recorded == Recorded::Never {
-        tracing::info!(path = parts.uri.path(), "a WebSocket passes without memory; nothing of it is recorded");
+        tracing::info!(
+            path = parts.uri.path(),
+            "a WebSocket passes without memory; nothing of it is recorded"
+        );
     }
     let server = hyper::upgrade::on(&mut answer);
     tokio::spawn(connect(client, server, listener));

@@ -185,7 +185,8 @@ fn an_export_of_mem0_is_mended_in_a_copy() {
     let machine = Machine::new();
     let kept = "{\"id\":\"b\",\"memory\":\"Bo grinds lenses\",\"user_id\":\"bo\",\"created_at\":\"2021-01-01\",\"score\":1.50}";
     let secret = "{\"id\":\"a\",\"memory\":\"Bo's card is 4539 5787 6362 1486\",\"user_id\":\"bo\"}";
-    let double = "{\"id\":\"c\",\"memory\":\"bo grinds lenses.\",\"user_id\":\"bo\",\"created_at\":\"2020-01-01\"}";
+    let double =
+        "{\"id\":\"c\",\"memory\":\"bo grinds lenses.\",\"user_id\":\"bo\",\"created_at\":\"2020-01-01\"}";
     machine.write("mem0.json", &format!("{{\"results\": [{secret}, {double}, {kept}]}}"));
     let looked_at = machine.run(&["doctor", "--memories", "--from", "mem0.json"]);
     assert!(looked_at.stderr.contains("`--to FILE`"), "{}", looked_at.stderr);

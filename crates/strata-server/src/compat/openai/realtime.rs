@@ -82,7 +82,9 @@ impl Realtime {
                 self.transcribed(text("item_id"), text("transcript"));
             }
             "conversation.item.input_audio_transcription.failed" => self.transcribed(text("item_id"), ""),
-            "response.done" => event.get("response").and_then(reply).into_iter().for_each(|reply| self.add(reply)),
+            "response.done" => {
+                event.get("response").and_then(reply).into_iter().for_each(|reply| self.add(reply))
+            }
             _ => {}
         }
     }
@@ -228,7 +230,10 @@ mod tests {
         commit(&mut realtime, "i1");
         speak(&mut realtime, "output_audio", "reply");
         let Spoken { messages, .. } = realtime.next().unwrap();
-        assert_eq!((messages[0].content.as_str(), messages[0].metadata.get("parts")), ("", Some(&json!(["input_audio"]))));
+        assert_eq!(
+            (messages[0].content.as_str(), messages[0].metadata.get("parts")),
+            ("", Some(&json!(["input_audio"])))
+        );
     }
 
     #[test]

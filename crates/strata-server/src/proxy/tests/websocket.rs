@@ -274,9 +274,7 @@ async fn responses_on_a_websocket_are_recorded_like_chats() {
 async fn lanes_are_told_apart_and_a_steered_response_has_a_successor() {
     let realtime = Realtime::start(responded).await;
     let (mut stream, _) = realtime.open("/v1/responses", "X-Strata-User: ada\r\n").await;
-    let in_lane = |lane: &str, input: &str| {
-        json!({"type": "response.create", "stream_id": lane, "input": input, "session_id": lane})
-    };
+    let in_lane = |lane: &str, input: &str| json!({"type": "response.create", "stream_id": lane, "input": input, "session_id": lane});
     send(&mut stream, &in_lane("a", "wait")).await;
     read_text(&mut stream).await;
     send(&mut stream, &in_lane("b", "three")).await;
@@ -329,9 +327,8 @@ async fn a_key_goes_on_with_its_own_responses_only() {
         keys.create(new, &Counted(number)).await.unwrap().1.reveal().to_owned()
     };
     let (ann, bob) = (key("ann", 31).await, key("bob", 32).await);
-    let open = async |key: &str| {
-        realtime.open("/v1/responses", &format!("Authorization: Bearer {key}\r\n")).await.0
-    };
+    let open =
+        async |key: &str| realtime.open("/v1/responses", &format!("Authorization: Bearer {key}\r\n")).await.0;
     let create = |input: &str, before: Option<&str>| json!({"type": "response.create", "input": input, "previous_response_id": before});
     let mut anns = open(&ann).await;
     send(&mut anns, &create("one", None)).await;

@@ -210,7 +210,9 @@ impl Listener {
     fn record(&self, asker: &Asker, Spoken { messages, reply }: Spoken) -> MayPass {
         let messages = recordable(&self.app, messages.iter(), self.scope(asker));
         let (app, start) = (self.app.clone(), self.start(asker, messages, Keeper::Provider));
-        Box::pin(async move { ExchangeRecorder::start(&app, start, String::new()).end(ending_of(reply)).await })
+        Box::pin(
+            async move { ExchangeRecorder::start(&app, start, String::new()).end(ending_of(reply)).await },
+        )
     }
 
     fn open(&self, asker: &Asker, messages: Vec<NewMessage>, keeper: Keeper) -> ExchangeRecorder {

@@ -87,7 +87,9 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             (true, false) => note(
                 "nothing was changed; `--yes` mends everything that has a safe remedy, and a terminal asks about each",
             ),
-            (true, true) => output.line(format_args!("mended {} of {} problems", gone.len(), problems.len()))?,
+            (true, true) => {
+                output.line(format_args!("mended {} of {} problems", gone.len(), problems.len()))?
+            }
         }
     }
     Ok(())

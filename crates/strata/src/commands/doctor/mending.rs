@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use strata_core::UserId;
 use strata_core::memory::{Memory, MemoryNotes, TodoState};
 use strata_core::store::{Change, ChangeSet};
-use strata_core::UserId;
 use strata_engine::Engine;
 use strata_engine::hygiene::{self, Problem, ProblemKind, Statement};
 
