@@ -153,3 +153,11 @@ async fn pump(
         to.flush().await?;
     }
 }
+
+/// The text messages in these pieces of one direction.
+#[cfg(feature = "fuzz")]
+pub(crate) fn messages(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
+    let (mut reader, mut found) = (MessageReader::default(), Vec::new());
+    pieces.iter().for_each(|piece| reader.feed(piece, |message| found.push(message)));
+    found
+}

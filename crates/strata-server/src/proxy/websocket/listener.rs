@@ -131,7 +131,11 @@ impl Listener {
         match &mut *self.conversation() {
             Conversation::Realtime { realtime, .. } => realtime.hear(message),
             Conversation::Responses(requests) => {
-                let Err(error) = self.ask(requests, message) else { return Ok(()) };
+                let asked = self.ask(requests, message);
+                if requests.are_too_many() {
+                    return Err(io::Error::other("too many requests are under way"));
+                }
+                let Err(error) = asked else { return Ok(()) };
                 let reason = error.message();
                 tracing::warn!(reason, "a request on a WebSocket cannot be recorded");
                 // Without a key, the upstream judges it.
@@ -161,7 +165,7 @@ impl Listener {
         match body.fields().string("type").as_deref() {
             Some("response.create") => {
                 let before = requests.steered_in(lane(&body).as_deref());
-                requests.add(self.created(before, &body)?);
+                requests.add(self.created(before, &body, requests.has_room())?);
             }
             Some("response.steer") => {
                 // The provider lets a connection steer its own responses only.
@@ -176,13 +180,18 @@ impl Listener {
     }
 
     /// Begins to record a request for a response, and before it what was said to steer the last one.
-    fn created(&self, before: Option<Steered>, body: &ChatBody<'_>) -> Result<Asked, ApiError> {
+    fn created(
+        &self,
+        before: Option<Steered>,
+        body: &ChatBody<'_>,
+        has_room: bool,
+    ) -> Result<Asked, ApiError> {
         let asker = Asker::read(&self.app.settings().proxy.names, &self.caller, &self.headers, body)?;
         let owner = self.caller.has_key().then_some(&asker.user);
         stored::check(&self.app, owner, body.stored().iter().map(String::as_str))?;
         // A request may only prepare the next one.
         let is_silent = body.is_silent() || body.fields().written("generate") == Some("false");
-        let is_recorded = self.records && !is_silent && !is_housekeeping(body);
+        let is_recorded = self.records && has_room && !is_silent && !is_housekeeping(body);
         let recorder = is_recorded.then(|| {
             asker.warn_if_shared(&self.app, &self.headers);
             let keeper = if body.is_kept_upstream() { Keeper::Provider } else { Keeper::Client };

@@ -13,6 +13,12 @@ use crate::proxy::names::Asker;
 use crate::proxy::recorder::{ExchangeRecorder, MayPass};
 use crate::proxy::relay::ending_of;
 
+/// The most requests of a connection that are recorded at once; more lanes than any client uses.
+const MAX_RECORDED: usize = 64;
+
+/// With so many requests under way, a client only sends and does not wait for replies.
+const MAX_UNDER_WAY: usize = 1_024;
+
 /// A request whose reply has not ended.
 pub(super) struct Asked {
     pub(super) asker: Asker,
@@ -54,6 +60,16 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn add(&mut self, asked: Asked) {
         self.asked.push(asked);
+    }
+
+    /// Whether another request can be recorded.
+    pub(super) fn has_room(&self) -> bool {
+        self.asked.len() < MAX_RECORDED
+    }
+
+    /// Whether there are more requests than any client makes.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.asked.len() > MAX_UNDER_WAY
     }
 
     /// All requests, when the connection has ended.
