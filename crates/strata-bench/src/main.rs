@@ -10,6 +10,7 @@ mod cold;
 mod context;
 mod corpus;
 mod cpu;
+mod demo;
 mod encoder;
 mod engine;
 mod fill;
@@ -84,6 +85,7 @@ const GROUPS: &[Group] = &[
         "reading: messages a second, from recorded to believed, long sessions, recall meanwhile",
         reading::measure,
     ),
+    ("demo", "`strata demo`: from the start of the program to the last answer", demo::measure),
     ("inspector", "the inspector's pages over a large store: time and bytes", inspector::measure),
     ("large", "a large user: points of many sessions, memory of a filtered search", large::measure),
     ("postgres", "the PostgreSQL store beside the embedded one: appends, recall, bytes", postgres::measure),

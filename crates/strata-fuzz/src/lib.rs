@@ -127,6 +127,15 @@ pub const TARGETS: &[Target] = &[
             "entries/%64eleted/summary_2/x.md",
         ],
     },
+    Target {
+        name: "websocket",
+        run: strata_server::fuzz::websocket,
+        examples: &[
+            "\u{3}\u{1}\u{2}{}\u{0}\u{1} ",
+            "\u{7}{\"type\":\"conversation.item.create\",\"item\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}}",
+            "\u{7}{\"type\":\"response.done\",\"response\":{\"status\":\"completed\",\"output\":[{\"content\":[{\"type\":\"audio\",\"transcript\":\"x\"}]}]}}",
+        ],
+    },
 ];
 
 /// The target of a name.

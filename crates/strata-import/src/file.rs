@@ -1,6 +1,6 @@
 //! Imports a file of another program, whose form is recognised or named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use strata_core::{Error, Result, UserId};
@@ -149,23 +149,38 @@ pub struct FileMemory {
     pub at: Option<jiff::Timestamp>,
 }
 
-/// The current memories of a mem0 export.
-pub fn mem0_memories(path: &Path) -> Result<Vec<FileMemory>> {
-    let source: Source = formats::read(path)?;
-    let format = formats::recognise(&source)?;
-    if format != Format::Mem0 {
-        return Err(Error::invalid(format!(
-            "`{}` is {}, and not the answer of mem0's `get_all`",
-            path.display(),
-            format.as_str()
-        )));
+/// A mem0 export that is looked at without being imported.
+pub struct Mem0File {
+    source: Source,
+    /// Its current memories.
+    pub memories: Vec<FileMemory>,
+}
+
+impl Mem0File {
+    /// Reads a mem0 export.
+    pub fn read(path: &Path) -> Result<Self> {
+        let source: Source = formats::read(path)?;
+        let format = formats::recognise(&source)?;
+        if format != Format::Mem0 {
+            return Err(Error::invalid(format!(
+                "`{}` is {}, and not the answer of mem0's `get_all`",
+                path.display(),
+                format.as_str()
+            )));
+        }
+        let contents = formats::understand(&source, format, false)?;
+        let seen = |memory: Remembered| {
+            let Remembered { id, user, content, created_at, updated_at, .. } = memory;
+            FileMemory { id, user, content, at: updated_at.or(created_at) }
+        };
+        // What has ended or was deleted needs no mending.
+        let memories = contents.memories.into_iter().filter(Remembered::is_current).map(seen).collect();
+        Ok(Self { source, memories })
     }
-    let contents = formats::understand(&source, format, false)?;
-    let seen = |memory: Remembered| {
-        let Remembered { id, user, content, created_at, updated_at, .. } = memory;
-        FileMemory { id, user, content, at: updated_at.or(created_at) }
-    };
-    // What has ended or was deleted needs no mending.
-    let current = contents.memories.into_iter().filter(Remembered::is_current);
-    Ok(current.map(seen).collect())
+
+    /// The export without the memories that have one of these ids: a JSON list in which all others are as they were.
+    pub fn without(&self, ids: &HashSet<String>) -> Result<String> {
+        let text = self.source.texts.first().map_or("", String::as_str);
+        formats::mem0::without(text, &self.source.path, ids)
+    }
 }

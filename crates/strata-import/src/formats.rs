@@ -5,7 +5,7 @@
 
 mod chatgpt;
 mod claude;
-mod mem0;
+pub(crate) mod mem0;
 mod neutral;
 mod notes;
 mod openai;

@@ -17,7 +17,7 @@ mod transfer;
 mod values;
 
 pub use file::{
-    FileMemory, FileOptions, FileProgress, LoadedFile, check_apart, file, load, mem0_memories, recognise,
+    FileMemory, FileOptions, FileProgress, LoadedFile, Mem0File, check_apart, file, load, recognise,
 };
 pub use foreign::{FileReport, Skips};
 pub use formats::Format;

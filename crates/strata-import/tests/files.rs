@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use strata_core::store::{InMemoryStore, MemoryQuery, MemorySelect, Page, TurnQue
 use strata_core::turn::HiddenReason;
 use strata_core::{Memory, Role, SessionId, Turn, UserId};
 use strata_engine::{Engine, Settings};
-use strata_import::{FileOptions, FileReport, Format, check_apart, load, mem0_memories, recognise};
+use strata_import::{FileOptions, FileReport, Format, Mem0File, check_apart, load, recognise};
 use tempfile::TempDir;
 
 struct Fixed;
@@ -315,8 +316,27 @@ async fn what_is_over_stays_over() {
     assert!(message.contains("memory 1: `valid_to` is no time"), "{message}");
     let message = desk.refused("wrong.json", "[{\"memory\":\"x\",\"hidden\":\"away\"}]").await;
     assert!(message.contains("`away`"), "{message}");
-    let examined = mem0_memories(&desk.write("mem0.json", rows.to_string())).unwrap();
-    assert_eq!(examined.len(), 3, "what is over needs no mending");
+    let examined = Mem0File::read(&desk.write("mem0.json", rows.to_string())).unwrap();
+    assert_eq!(examined.memories.len(), 3, "what is over needs no mending");
+}
+
+#[test]
+fn a_mended_export_of_mem0_keeps_the_rest_as_it_was() {
+    let desk = Desk::new();
+    let kept = "{\"id\": \"a\", \"memory\": \"Rows\",   \"unknown\": 1.50, \"valid_to\": null}";
+    let gone = "{\"id\":7,\"memory\":\"Sails\"}";
+    let unnamed = "{\"memory\":\"No id\"}";
+    for text in [
+        format!("[{kept},{gone},{unnamed}]"),
+        format!("{{\"count\": 3, \"results\": [{kept},\n{gone}, {unnamed}]}}"),
+        format!("{kept}\n{gone}\n\n{unnamed}\n"),
+    ] {
+        let file = Mem0File::read(&desk.write("mem0.json", text)).unwrap();
+        assert_eq!(file.memories.len(), 3);
+        let left = file.without(&["7".to_owned(), "No id".to_owned()].into()).unwrap();
+        assert_eq!(left, format!("[\n{kept}\n]\n"));
+        assert_eq!(file.without(&HashSet::new()).unwrap(), format!("[\n{kept},\n{gone},\n{unnamed}\n]\n"));
+    }
 }
 
 #[tokio::test]

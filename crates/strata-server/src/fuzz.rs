@@ -3,14 +3,17 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::compat::anthropic::Messages;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document};
 use crate::compat::chat::{ChatApi, ChatBody};
 use crate::compat::ollama;
 use crate::compat::openai::completions::Completions;
+use crate::compat::openai::realtime::Realtime;
 use crate::compat::openai::responses::Responses;
 use crate::cookies::{cookie, with_cookie_key, without_cookies};
+use crate::proxy::messages;
 use crate::upstream::{remove_keys, with_plain_path, without_keys};
 
 const APIS: [&dyn ChatApi; 5] = [&Completions, &Responses, &Messages, &ollama::Chat, &ollama::Generate];
@@ -47,6 +50,24 @@ pub fn streams(data: &[u8]) {
         }
         let _ = document(api, rest).into_message();
     }
+}
+
+/// The bytes of a WebSocket: the same messages wherever they are cut, each an event of either end. The first byte says where.
+pub fn websocket(data: &[u8]) {
+    let Some((cut, rest)) = data.split_first() else { return };
+    let cut = usize::from(*cut).min(rest.len());
+    let whole = messages(&[rest]);
+    assert_eq!(whole, messages(&[&rest[..cut], &rest[cut..]]), "cut at {cut}");
+    let mut realtime = Realtime::default();
+    // The bytes themselves are a message too: few texts are frames.
+    for message in whole.iter().map(Vec::as_slice).chain([rest]) {
+        realtime.hear(message);
+        if let Ok(event) = serde_json::from_slice::<Value>(message) {
+            realtime.read(&event);
+        }
+        while realtime.next().is_some() {}
+    }
+    while realtime.rest().is_some() {}
 }
 
 /// Headers, cookies and paths that a client sends: what removes keys removes all of them the first time.

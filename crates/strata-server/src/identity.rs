@@ -8,6 +8,7 @@
 pub(crate) mod memories;
 
 use axum::extract::{FromRequestParts, Query};
+use axum::http::header::UPGRADE;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 use serde::Deserialize;
@@ -256,12 +257,18 @@ impl FromRequestParts<App> for Caller {
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
         let caller = Self::read(&parts.headers, &parts.extensions)?;
         // The other methods read their names from the query themselves. A name that a POST ignored would put one user's words
-        // among another's.
-        if parts.method == Method::POST { caller.with_names_of(&parts.uri) } else { Ok(caller) }
+        // among another's. A browser cannot send headers with a WebSocket.
+        let is_named = parts.method == Method::POST || is_websocket(&parts.headers);
+        if is_named { caller.with_names_of(&parts.uri) } else { Ok(caller) }
     }
 }
 
-/// The names in the query of a POST.
+/// Whether a request asks for a WebSocket.
+pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// The names in the query of a POST or a WebSocket.
 #[derive(Debug, Deserialize)]
 struct NamesInQuery {
     user_id: Option<String>,

@@ -13,6 +13,7 @@ mod clip;
 mod diff;
 mod frame;
 mod guard;
+mod jobs;
 mod memories;
 mod memory;
 mod overview;
@@ -47,6 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
         memory::routes,
         requests::routes,
         request::routes,
+        jobs::routes,
         try_it::routes,
         report::routes,
     ];

@@ -30,6 +30,8 @@ mod websocket;
 use axum::routing::{any, post};
 
 pub(crate) use left::record_left;
+#[cfg(feature = "fuzz")]
+pub(crate) use websocket::messages;
 
 use crate::route::{Dialect, Route};
 

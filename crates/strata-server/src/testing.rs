@@ -11,12 +11,13 @@ use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
+use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::ports::{
     ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Reranker, Spent, TokenCounter, TurnInContext,
 };
-use strata_core::store::{Head, InMemoryStore};
-use strata_core::{Store, UserId};
+use strata_core::store::{Change, ChangeSet, Head, InMemoryStore, LeaseRequest};
+use strata_core::{JobId, LeaseId, Store, UserId};
 use strata_engine::Engine;
 use strata_engine::Settings as EngineSettings;
 use tower::ServiceExt;
@@ -212,4 +213,51 @@ pub(crate) fn request(method: Method, uri: &str) -> axum::http::request::Builder
 pub(crate) async fn body_text(response: Response) -> String {
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The dead job of [`with_jobs`].
+pub(crate) const DEAD_JOB: Uuid = Uuid::from_u128(0xdead);
+
+fn moment(second: i64) -> Timestamp {
+    Timestamp::from_second(1_770_000_000 + second).unwrap()
+}
+
+/// A server with a dead job and a waiting one of `ada`.
+pub(crate) async fn with_jobs() -> TestServer {
+    let server = TestServer::new();
+    let store = server.app.engine().store();
+    let ada = UserId::new("ada").unwrap();
+    for (id, second) in [(DEAD_JOB.as_u128(), 0), (0xf00d, 500)] {
+        let job = Job {
+            id: JobId(Uuid::from_u128(id)),
+            user: ada.clone(),
+            session: Some("trip".parse().unwrap()),
+            kind: "learn".to_owned(),
+            payload: json!({}),
+            status: JobStatus::Queued,
+            attempts: 0,
+            run_at: moment(second),
+            lease: None,
+            last_error: None,
+            result: None,
+            created_at: moment(second),
+            updated_at: moment(second),
+        };
+        let changes = ChangeSet::one(moment(second), Change::EnqueueJob(Box::new(job)));
+        store.apply(&ada, changes).await.unwrap();
+    }
+    let lease = LeaseId(Uuid::from_u128(1));
+    let request = LeaseRequest {
+        lease,
+        worker: "w".to_owned(),
+        now: moment(1),
+        until: moment(60),
+        user: None,
+        after: None,
+    };
+    let job = store.lease_job(&request).await.unwrap().unwrap();
+    let outcome = JobOutcome::Dead { error: "the model refuses".to_owned() };
+    let finish = Change::FinishJob { id: job.id, lease, outcome };
+    store.apply(&ada, ChangeSet::one(moment(2), finish)).await.unwrap();
+    server
 }

@@ -34,11 +34,12 @@ const LEASE_SECS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The APIs that the clients speak, in turn: the path, the field of the messages, and what the end of a stream has.
-const APIS: [(&str, &str, &str); 5] = [
+const APIS: [(&str, &str, &str); 6] = [
     ("/v1/chat/completions", "messages", "data: [DONE]"),
     ("/v1/responses", "input", "event: response.completed"),
     ("/v1/messages", "messages", "event: message_stop"),
     ("/api/chat", "messages", "\"done\":true"),
+    ("/api/generate", "prompt", "\"done\":true"),
     ("/openai/deployments/d/chat/completions", "messages", "data: [DONE]"),
 ];
 
@@ -209,7 +210,8 @@ fn chat_with(
         let is_stream = !(number + client).is_multiple_of(3);
         let (path, field, end) = APIS[client as usize % APIS.len()];
         let mut body = json!({"model": "m", "max_tokens": 50, "stream": is_stream, "memory_id": session});
-        body[field] = json!(history);
+        // A generation has no history.
+        body[field] = if field == "prompt" { json!(question) } else { json!(history) };
         let bytes = exchange(&address, path, &body.to_string()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let has_ended = match is_stream {

@@ -12,13 +12,14 @@ pub(super) enum Dialect {
     Responses,
     Messages,
     Ollama,
+    Generate,
     Azure,
 }
 
 impl Dialect {
     /// All of them; chat completions, whose figures are known for the longest time, first.
-    pub(super) const ALL: [Self; 5] =
-        [Self::ChatCompletions, Self::Responses, Self::Messages, Self::Ollama, Self::Azure];
+    pub(super) const ALL: [Self; 6] =
+        [Self::ChatCompletions, Self::Responses, Self::Messages, Self::Ollama, Self::Generate, Self::Azure];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -26,6 +27,7 @@ impl Dialect {
             Self::Responses => "responses",
             Self::Messages => "messages",
             Self::Ollama => "ollama",
+            Self::Generate => "ollama generate",
             Self::Azure => "azure",
         }
     }
@@ -36,6 +38,7 @@ impl Dialect {
             Self::Responses => "/v1/responses",
             Self::Messages => "/v1/messages",
             Self::Ollama => "/api/chat",
+            Self::Generate => "/api/generate",
             Self::Azure => "/openai/deployments/m/chat/completions",
         }
     }
@@ -51,6 +54,7 @@ impl Dialect {
         let messages = json!([{ "role": "user", "content": question }]);
         match self {
             Self::Responses => json!({ "model": "m", "input": question, "stream": is_stream }),
+            Self::Generate => json!({ "model": "m", "prompt": question, "stream": is_stream }),
             Self::Messages => {
                 json!({ "model": "m", "max_tokens": 50, "messages": messages, "stream": is_stream })
             }
@@ -74,11 +78,15 @@ impl Dialect {
                 "content": [{ "type": "text", "text": TEXT }], "stop_reason": "end_turn",
                 "usage": { "input_tokens": 10, "output_tokens": 9 } }),
             Self::Ollama => json!({ "model": "m", "message": message, "done": true, "done_reason": "stop" }),
+            Self::Generate => json!({ "model": "m", "response": TEXT, "done": true, "done_reason": "stop" }),
         }
     }
 
     pub(super) fn content_type(self) -> &'static str {
-        if self == Self::Ollama { "application/x-ndjson" } else { "text/event-stream" }
+        match self {
+            Self::Ollama | Self::Generate => "application/x-ndjson",
+            Self::ChatCompletions | Self::Responses | Self::Messages | Self::Azure => "text/event-stream",
+        }
     }
 
     /// The pieces of a streamed reply: those before its text, one for each word, and the end.
@@ -125,10 +133,14 @@ impl Dialect {
                 ];
                 (begin.map(named).to_vec(), words.iter().map(piece).collect(), end.map(named).to_vec())
             }
-            Self::Ollama => {
+            Self::Ollama | Self::Generate => {
                 let line = |word: &str, is_done: bool| {
-                    let message = json!({ "role": "assistant", "content": word });
-                    format!("{}\n", json!({ "model": "m", "message": message, "done": is_done }))
+                    let mut line = json!({ "model": "m", "done": is_done });
+                    match self {
+                        Self::Generate => line["response"] = json!(word),
+                        _ => line["message"] = json!({ "role": "assistant", "content": word }),
+                    }
+                    format!("{line}\n")
                 };
                 (Vec::new(), words.iter().map(|word| line(word, false)).collect(), vec![line("", true)])
             }

@@ -2,16 +2,19 @@
 //!
 //! `strata memories export` writes the same form with fields of its own: validity, replacement, and what is hidden.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use strata_core::memory::{MemoryKind, TodoState};
 use strata_core::turn::{Hidden, HiddenReason, Metadata};
 use strata_core::{Error, Result};
 
-use super::{Reading, lines, moment, objects, reason};
+use super::{Reading, lines, moment, objects};
 use crate::foreign::Remembered;
 
 #[derive(Deserialize)]
@@ -39,31 +42,12 @@ struct Row {
 }
 
 pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
-    let is_lines = {
-        let first = text.trim_start().lines().next().unwrap_or_default();
-        first.starts_with('{') && serde_json::from_str::<Row>(first).is_ok()
-    };
-    if is_lines {
-        for (line, text) in lines(text) {
-            let row = serde_json::from_str::<Row>(text).map_err(|error| reason(&error));
-            take(row, line, "memory", reading)?;
-        }
-        return Ok(());
-    }
-    let mut is_cut = false;
-    for (line, raw) in objects(text, &reading.source.path)? {
-        // `get_all` answers with an object that holds the list.
-        let rows = match serde_json::from_str::<Answer>(raw.get()) {
-            Ok(answer) => {
-                is_cut = answer.next.is_some_and(|next| !next.is_null());
-                answer.results
-            }
-            Err(_) => vec![serde_json::from_str(raw.get()).unwrap_or_default()],
-        };
-        for (number, row) in (1..).zip(rows) {
-            let row = serde_json::from_value::<Row>(row).map_err(|error| error.to_string());
-            take(row, line, &format!("memory {number}"), reading)?;
-        }
+    let (rows, is_cut) = rows(text, &reading.source.path)?;
+    for RawRow { line, what, raw } in rows {
+        // Of a part of the file, the place in it would mislead.
+        let cause = |error: serde_json::Error| error.to_string().split(" at line ").next().map(str::to_owned);
+        let row = serde_json::from_str::<Row>(raw).map_err(|error| cause(error).unwrap_or_default());
+        take(row, line, &what, reading)?;
     }
     if is_cut {
         reading.contents.skipped.add("next page or more; save every page of `get_all` and import them too");
@@ -71,11 +55,64 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The memories of a file that are not among `gone`, as they are written there: a JSON list with one memory on each line.
+pub(crate) fn without(text: &str, path: &Path, gone: &HashSet<String>) -> Result<String> {
+    let (rows, _) = rows(text, path)?;
+    let is_left =
+        |row: &RawRow<'_>| serde_json::from_str::<Row>(row.raw).is_ok_and(|row| !gone.contains(&row.id()));
+    let left: Vec<String> =
+        rows.into_iter().filter(is_left).map(|row| row.raw.replace(['\n', '\r'], " ")).collect();
+    Ok(format!("[\n{}\n]\n", left.join(",\n")))
+}
+
+/// A memory as it is written.
+struct RawRow<'a> {
+    line: u64,
+    /// Its place for a person.
+    what: String,
+    raw: &'a str,
+}
+
+/// The memories of a file, and whether there is a next page.
+fn rows<'a>(text: &'a str, path: &Path) -> Result<(Vec<RawRow<'a>>, bool)> {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    if first.starts_with('{') && serde_json::from_str::<Row>(first).is_ok() {
+        let row = |(line, text): (u64, &'a str)| RawRow { line, what: "memory".to_owned(), raw: text };
+        return Ok((lines(text).map(row).collect(), false));
+    }
+    let (mut rows, mut is_cut) = (Vec::new(), false);
+    for (line, raw) in objects(text, path)? {
+        // `get_all` answers with an object that holds the list.
+        let found: Vec<&'a str> = match serde_json::from_str::<Answer<'a>>(raw.get()) {
+            Ok(answer) => {
+                is_cut = answer.next.is_some_and(|next| !next.is_null());
+                answer.results.into_iter().map(|raw| raw.get()).collect()
+            }
+            Err(_) => vec![raw.get()],
+        };
+        let numbered = (1..).zip(found);
+        rows.extend(numbered.map(|(number, raw)| RawRow { line, what: format!("memory {number}"), raw }));
+    }
+    Ok((rows, is_cut))
+}
+
 #[derive(Deserialize)]
-struct Answer {
-    results: Vec<Value>,
+struct Answer<'a> {
+    #[serde(borrow)]
+    results: Vec<&'a RawValue>,
     /// The address of the next page.
     next: Option<Value>,
+}
+
+impl Row {
+    /// Its id, or its text if it has none.
+    fn id(&self) -> String {
+        match &self.id {
+            Some(Value::String(id)) => id.clone(),
+            Some(Value::Null) | None => self.memory.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
 }
 
 fn take(row: Result<Row, String>, line: u64, what: &str, reading: &mut Reading<'_>) -> Result<()> {
@@ -97,11 +134,7 @@ fn remembered(row: Row, line: u64) -> Result<Remembered, String> {
     // A memory that is hidden was changed last when it was hidden.
     let hidden_at = updated_at.or(created_at).unwrap_or(Timestamp::UNIX_EPOCH);
     let hidden = reason.map(|reason| Hidden { reason, at: hidden_at });
-    let id = match &row.id {
-        Some(Value::String(id)) => id.clone(),
-        Some(Value::Null) | None => row.memory.clone(),
-        Some(other) => other.to_string(),
-    };
+    let id = row.id();
     let mut metadata = row.metadata.unwrap_or_default();
     if let Some(categories) = row.categories.filter(|categories| !categories.is_null()) {
         metadata.entry("categories").or_insert(categories);

@@ -1,6 +1,7 @@
-//! OpenAI's wire formats: [`completions`] and [`responses`].
+//! OpenAI's wire formats: [`completions`], [`responses`], and the events of [`realtime`] conversations.
 
 pub(crate) mod completions;
+pub(crate) mod realtime;
 pub(crate) mod responses;
 
 use serde::Serialize;

@@ -2,7 +2,8 @@
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::Uri;
+use axum::response::{Redirect, Response};
 use axum::routing::get;
 use jiff::SignedDuration;
 use strata_core::job::JobStatus;
@@ -13,6 +14,7 @@ use strata_engine::report::{Report, Unit};
 use super::charts::{Chart, DayValue, chart};
 use super::clip::Room;
 use super::frame::{Frame, Section, Visitor, day, grouped, moment, quoted};
+use super::jobs::DeadJob;
 use super::report::TriggerView;
 use super::sessions::SessionRow;
 use crate::app::App;
@@ -26,7 +28,16 @@ const DAYS: u32 = 30;
 pub(super) const PAGE_ROWS: u32 = 2_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::undocumented("/inspect", get(show)).inspects()]
+    vec![
+        Route::undocumented("/inspect", get(show)).inspects(),
+        Route::undocumented("/inspect/", get(without_slash)).inspects(),
+    ]
+}
+
+/// An address with a slash at its end, as people write it.
+async fn without_slash(uri: Uri) -> Redirect {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::permanent(&format!("/inspect{query}"))
 }
 
 #[derive(Template)]
@@ -37,6 +48,7 @@ struct OverviewPage {
     charts: Vec<Chart>,
     triggers: Vec<TriggerView>,
     failures: Vec<String>,
+    dead_jobs: Vec<DeadJob>,
     /// Files of a vault that cannot be used, with line and reason.
     files: Vec<String>,
     sessions: Vec<SessionRow>,
@@ -60,6 +72,7 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let files = files.iter().map(|file| quoted(&room.line(file, 400).text)).collect();
     let dates: Vec<String> =
         (0..DAYS).map(|number| day(start + SignedDuration::from_hours(24 * i64::from(number)))).collect();
+    let dead_jobs = DeadJob::load(&app, &user, &frame, &mut room).await?;
     let mut charts = growth_charts(&growth, &dates);
     charts.extend(recall_charts(&report));
     let page = OverviewPage {
@@ -68,6 +81,7 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
         charts,
         triggers: report.triggers.iter().map(TriggerView::new).collect(),
         failures: failures(&report, &mut room),
+        dead_jobs,
         files,
         sessions,
         frame,
@@ -134,9 +148,7 @@ fn failures(report: &Report, room: &mut Room) -> Vec<String> {
     let failures = &report.failures;
     let mut sentences = Vec::new();
     for (kind, count) in &failures.dead_jobs {
-        sentences.push(format!(
-            "{count} jobs of the kind “{kind}” were given up; “strata jobs list --status dead” shows them."
-        ));
+        sentences.push(format!("{count} jobs of the kind “{kind}” were given up."));
     }
     if failures.retried_jobs > 0 {
         sentences.push(format!("{} jobs have failed and will be tried again.", failures.retried_jobs));

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use strata_core::metric::{FeedbackKind, RequestMetric};
+use strata_core::scope::Scope;
 use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::trace::{Outcome, Trace, TraceCandidate};
 use strata_core::{ItemId, RequestId, UserId};
@@ -17,7 +18,7 @@ use super::charts::share_width;
 use super::clip::{Clipped, Room};
 use super::frame::{Frame, Section, Visitor, day, grouped, moment};
 use super::guard::Form;
-use super::requests::badges;
+use super::requests::{badges, found_by};
 use super::sessions;
 use crate::app::App;
 use crate::error::ApiError;
@@ -98,10 +99,23 @@ pub(super) fn stages(trace: &Trace) -> Vec<Stage> {
         name: "Served",
         left,
         dropped: 0,
-        why: format!("by the path “{}”, in the scope “{}”", trace.path.as_str(), trace.scope.as_str()),
+        why: served_words(trace),
         widths: (width(left), width(0)),
     });
     stages
+}
+
+/// What found the items, and where.
+fn served_words(trace: &Trace) -> String {
+    let place = match trace.scope {
+        Scope::Session => "in this session",
+        Scope::User => "in all sessions of the user",
+        Scope::Global => "in all sessions of the user and in what all users share",
+    };
+    match found_by(trace.path) {
+        Some(how) => format!("found by {how}, {place}"),
+        None => format!("nothing was good enough {place}"),
+    }
 }
 
 /// A candidate in the list.

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use strata_core::metric::RequestMetric;
+use strata_core::trace::RetrievalPath;
 use strata_engine::report::Unit;
 
 use super::clip::{Clipped, Room};
@@ -25,7 +26,8 @@ pub(super) struct RequestRow {
     href: String,
     query: Clipped,
     asked: String,
-    path: &'static str,
+    /// What found its items; `None` if nothing did.
+    found_by: Option<&'static str>,
     items: u32,
     tokens: u32,
     time: String,
@@ -38,13 +40,25 @@ impl RequestRow {
             href: frame.href(&format!("/inspect/requests/{}", row.id)),
             query: room.line(&row.query, 160),
             asked: moment(row.created_at),
-            path: row.retrieval_path.as_str(),
+            found_by: found_by(row.retrieval_path),
             items: row.context_items,
             tokens: row.estimated_tokens,
             time: Unit::Seconds.words(row.latency_retrieval_us as f64 / 1_000_000.0),
             badges: badges(row),
         }
     }
+}
+
+/// The path of a recall in words; `None` if nothing was found.
+pub(super) fn found_by(path: RetrievalPath) -> Option<&'static str> {
+    Some(match path {
+        RetrievalPath::Fts => "words",
+        RetrievalPath::Trgm => "parts of words",
+        RetrievalPath::Vector => "meaning",
+        RetrievalPath::Window => "being recent",
+        RetrievalPath::SummariesOnly => "summaries",
+        RetrievalPath::None => return None,
+    })
 }
 
 /// What is remarkable about a request: a class of the style sheet, and words.

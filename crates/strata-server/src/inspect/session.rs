@@ -46,25 +46,36 @@ struct SessionHead {
     turns: String,
     created: String,
     updated: String,
-    /// Address, label, and whether it is the present tab.
-    tabs: Vec<(String, &'static str, bool)>,
+    tabs: Vec<Tab>,
+}
+
+struct Tab {
+    href: String,
+    label: &'static str,
+    /// The label on a phone.
+    short: &'static str,
+    is_present: bool,
 }
 
 impl SessionHead {
     fn new(frame: &Frame, session: &Session, present: &str, room: &mut Room) -> Self {
         let path = path(session.id.as_str());
-        let tab =
-            |part: &str, label: &'static str| (frame.href(&format!("{path}{part}")), label, part == present);
+        let tab = |part: &str, label: &'static str, short: &'static str| Tab {
+            href: frame.href(&format!("{path}{part}")),
+            label,
+            short,
+            is_present: part == present,
+        };
         Self {
             name: room.line(session.id.as_str(), 200).text,
             turns: grouped(session.turn_count),
             created: moment(session.created_at),
             updated: moment(session.updated_at),
             tabs: vec![
-                tab("", "Turns"),
-                tab("/state", "State"),
-                tab("/summaries", "Summaries"),
-                tab("/prompt", "What a model would see"),
+                tab("", "Turns", "Turns"),
+                tab("/state", "State", "State"),
+                tab("/summaries", "Summaries", "Summaries"),
+                tab("/prompt", "What a model would see", "Model’s view"),
             ],
         }
     }

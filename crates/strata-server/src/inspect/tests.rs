@@ -8,7 +8,7 @@ use strata_core::key::{SECRET_BYTES, Scopes, SecretSource};
 use strata_engine::NewKey;
 
 use crate::Settings;
-use crate::testing::{Answer, TestServer, request};
+use crate::testing::{Answer, DEAD_JOB, TestServer, request, with_jobs};
 
 /// Random bytes that count up.
 struct Counted(std::sync::atomic::AtomicU8);
@@ -402,6 +402,22 @@ async fn a_complaint_is_filed_on_the_page_of_its_request() {
 }
 
 #[tokio::test]
+async fn a_job_that_was_given_up_is_tried_again() {
+    let server = with_jobs().await;
+    let overview = page(&server, "/inspect?user=ada", &[]).await.body;
+    assert!(overview.contains("the model refuses") && overview.contains("Try again"), "{overview}");
+    let path = format!("/inspect/jobs/{DEAD_JOB}/retry?user=ada");
+    assert_eq!(submit(&server, &path, "form_token=t2", &FORM).await.status, 403, "the form of another page");
+    let retried = submit(&server, &path, "form_token=t1", &FORM).await;
+    assert_eq!(retried.status, 303, "{}", retried.body);
+    let after = page(&server, retried.header("location").unwrap(), &[]).await.body;
+    assert!(after.contains("The job is in the queue again") && !after.contains("Try again"), "{after}");
+    let job = server.get(&format!("/jobs/{DEAD_JOB}?user_id=ada")).await.json();
+    assert_eq!(job["status"], "queued");
+    assert_eq!(submit(&server, &path, "form_token=t1", &FORM).await.status, 409, "it is not dead any more");
+}
+
+#[tokio::test]
 async fn an_address_that_is_no_page_gets_a_page() {
     let (server, _) = filled().await;
     for path in ["/inspect/nothing", "/inspect/sessions/harbour/nothing", "/inspect/memories/x/y/z"] {
@@ -414,6 +430,8 @@ async fn an_address_that_is_no_page_gets_a_page() {
             shown.body
         );
     }
+    let with_slash = page(&server, "/inspect/?user=ada", &[]).await;
+    assert_eq!((with_slash.status.as_u16(), with_slash.header("location")), (308, Some("/inspect?user=ada")));
     let unknown = page(&server, "/inspect/sessions/nowhere?user=ada", &[]).await;
     assert!(
         unknown.status == 404 && unknown.body.contains("session “nowhere” does not exist"),

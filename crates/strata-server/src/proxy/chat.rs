@@ -299,31 +299,43 @@ impl Exchange<'_> {
         }
     }
 
-    /// The client's messages in the form that is recorded: the last ones, up to [`MAX_HEARD_BYTES`]. Memories that are
-    /// learned behind a wall stay behind it.
+    /// The client's messages in the form that is recorded.
     fn heard(&self) -> Vec<NewMessage> {
-        let longest = self.app.engine().settings().limits.max_turn_bytes;
-        let messages = self.body.messages();
-        // A reply that the client has begun is recorded with the rest of it.
-        let messages = &messages[..messages.len() - usize::from(self.body.begun_reply().is_some())];
-        let turns = messages.iter().flat_map(|message| &message.turns);
-        let mut left = MAX_HEARD_BYTES;
-        let mut heard = Vec::new();
-        for turn in turns.rev() {
-            let turn = shortened(turn, longest);
-            if turn.content.len() > left && !heard.is_empty() {
-                break;
-            }
-            left = left.saturating_sub(turn.content.len());
-            heard.push(turn);
-        }
-        heard.reverse();
-        for message in &mut heard {
-            let is_behind = self.scope == Some(RecallScope::Session);
-            (message.notes.owner.in_session, message.notes.owner.apart) = (is_behind, is_behind);
-        }
-        heard
+        heard(self.app, &self.body, self.scope)
     }
+}
+
+/// The messages of a request in the form that is recorded. `scope` says how far recall may look from the session.
+pub(super) fn heard(app: &App, body: &ChatBody<'_>, scope: Option<RecallScope>) -> Vec<NewMessage> {
+    let messages = body.messages();
+    // A reply that the client has begun is recorded with the rest of it.
+    let messages = &messages[..messages.len() - usize::from(body.begun_reply().is_some())];
+    recordable(app, messages.iter().flat_map(|message| &message.turns), scope)
+}
+
+/// The last messages, up to [`MAX_HEARD_BYTES`]. Memories that are learned behind a wall stay behind it.
+pub(super) fn recordable<'m>(
+    app: &App,
+    turns: impl DoubleEndedIterator<Item = &'m NewMessage>,
+    scope: Option<RecallScope>,
+) -> Vec<NewMessage> {
+    let longest = app.engine().settings().limits.max_turn_bytes;
+    let mut left = MAX_HEARD_BYTES;
+    let mut heard = Vec::new();
+    for turn in turns.rev() {
+        let turn = shortened(turn, longest);
+        if turn.content.len() > left && !heard.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(turn.content.len());
+        heard.push(turn);
+    }
+    heard.reverse();
+    for message in &mut heard {
+        let is_behind = scope == Some(RecallScope::Session);
+        (message.notes.owner.in_session, message.notes.owner.apart) = (is_behind, is_behind);
+    }
+    heard
 }
 
 /// A copy of a message with at most `longest` bytes of its text and a few more, by which the engine sees that it is too

@@ -17,13 +17,12 @@ use super::reading::{Named, read_named};
 use super::recalled::{Recalled, Recorded, WhyNothing};
 use super::relay::{Recording, Relay};
 use super::stored::{self, Place};
-use super::websocket::is_upgrade;
 use super::{models, websocket};
 use crate::app::App;
 use crate::compat::chat::ChatApi;
 use crate::compat::openai::responses::Responses;
 use crate::error::{ApiError, wrong_method};
-use crate::identity::Caller;
+use crate::identity::{Caller, is_websocket};
 use crate::upstream::{AnswerUse, Asked, BackgroundId, StoredPath, Upstream, answer_headers};
 
 /// Passes a request on.
@@ -32,8 +31,8 @@ pub(crate) async fn pass_on(
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
-    if is_upgrade(request.headers()) {
-        return websocket::pass(&app, request).await;
+    if is_websocket(request.headers()) {
+        return websocket::pass(&app, caller, request).await;
     }
     let is_list = request.method() == Method::GET && request.uri().path() == "/v1/models";
     if is_list && app.proxy().upstreams.are_several() {

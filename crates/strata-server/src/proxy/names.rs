@@ -23,6 +23,7 @@ const COMPOUND_FIELD: &str = "metadata.user_id";
 const CACHE_FIELD: &str = "prompt_cache_key";
 
 /// The user and the session of a chat.
+#[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,

@@ -263,6 +263,11 @@ enum Cut {
     Before,
 }
 
+/// How a reply ended of which nothing more will come.
+pub(super) fn ending_of(reply: Reply) -> Ending {
+    stream_ending(reply, Cut::Before)
+}
+
 fn stream_ending(reply: Reply, cut: Cut) -> Ending {
     if let Some(error) = reply.error() {
         let error = error.to_owned();

@@ -80,60 +80,9 @@ async fn retry_job(
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use serde_json::json;
-    use strata_core::job::{Job, JobOutcome, JobStatus};
-    use strata_core::store::{Change, ChangeSet, LeaseRequest};
-    use strata_core::{JobId, LeaseId, UserId};
-    use uuid::Uuid;
 
-    use crate::testing::TestServer;
-
-    const DEAD: u128 = 0xdead;
-
-    fn moment(second: i64) -> Timestamp {
-        Timestamp::from_second(1_770_000_000 + second).unwrap()
-    }
-
-    /// A server with a dead job and a waiting one of `ada`.
-    async fn with_jobs() -> TestServer {
-        let server = TestServer::new();
-        let store = server.app.engine().store();
-        let ada = UserId::new("ada").unwrap();
-        for (id, second) in [(DEAD, 0), (0xf00d, 500)] {
-            let job = Job {
-                id: JobId(Uuid::from_u128(id)),
-                user: ada.clone(),
-                session: Some("trip".parse().unwrap()),
-                kind: "learn".to_owned(),
-                payload: json!({}),
-                status: JobStatus::Queued,
-                attempts: 0,
-                run_at: moment(second),
-                lease: None,
-                last_error: None,
-                result: None,
-                created_at: moment(second),
-                updated_at: moment(second),
-            };
-            let changes = ChangeSet::one(moment(second), Change::EnqueueJob(Box::new(job)));
-            store.apply(&ada, changes).await.unwrap();
-        }
-        let lease = LeaseId(Uuid::from_u128(1));
-        let request = LeaseRequest {
-            lease,
-            worker: "w".to_owned(),
-            now: moment(1),
-            until: moment(60),
-            user: None,
-            after: None,
-        };
-        let job = store.lease_job(&request).await.unwrap().unwrap();
-        let outcome = JobOutcome::Dead { error: "the model refuses".to_owned() };
-        let finish = Change::FinishJob { id: job.id, lease, outcome };
-        store.apply(&ada, ChangeSet::one(moment(2), finish)).await.unwrap();
-        server
-    }
+    use crate::testing::{DEAD_JOB, with_jobs};
 
     #[tokio::test]
     async fn jobs_are_listed_the_newest_first() {
@@ -154,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn a_dead_job_is_tried_again_and_no_other() {
         let server = with_jobs().await;
-        let path = format!("/jobs/{}", Uuid::from_u128(DEAD));
+        let path = format!("/jobs/{DEAD_JOB}");
         assert_eq!(
             server.get(&format!("{path}?user_id=ada")).await.json()["last_error"],
             "the model refuses"

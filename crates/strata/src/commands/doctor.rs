@@ -2,6 +2,7 @@
 
 mod background;
 mod memories;
+mod mending;
 mod repair;
 
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ use crate::output::Output;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata doctor --store sqlite:strata.db\n  strata doctor --memories --user ada\n  \
-                  strata doctor --memories --from mem0.json --json"
+                  strata doctor --memories --from mem0.json --to mended.json"
 )]
 pub(crate) struct Args {
     /// Skip the checks that read the whole store
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// Examine the memories of this mem0 export instead of the store's
     #[arg(long, value_name = "FILE", requires = "memories")]
     from: Option<PathBuf>,
+    /// Write the export without what was mended to this file; it must not exist
+    #[arg(long, value_name = "FILE", requires = "from")]
+    to: Option<PathBuf>,
     /// Mend everything that has a safe remedy without asking
     #[arg(long, requires = "memories")]
     yes: bool,

@@ -177,6 +177,26 @@ fn the_doctor_examines_and_mends_memories() {
     let report = machine.run(&["doctor", "--memories", "--from", "mem0.json", "--json"]).json();
     assert_eq!(kinds(&report), ["secret"]);
     assert_eq!(machine.run(&["doctor", "--yes"]).code, 2);
+    assert_eq!(machine.run(&["doctor", "--memories", "--to", "mended.json"]).code, 2);
+}
+
+#[test]
+fn an_export_of_mem0_is_mended_in_a_copy() {
+    let machine = Machine::new();
+    let kept = "{\"id\":\"b\",\"memory\":\"Bo grinds lenses\",\"user_id\":\"bo\",\"created_at\":\"2021-01-01\",\"score\":1.50}";
+    let secret = "{\"id\":\"a\",\"memory\":\"Bo's card is 4539 5787 6362 1486\",\"user_id\":\"bo\"}";
+    let double =
+        "{\"id\":\"c\",\"memory\":\"bo grinds lenses.\",\"user_id\":\"bo\",\"created_at\":\"2020-01-01\"}";
+    machine.write("mem0.json", &format!("{{\"results\": [{secret}, {double}, {kept}]}}"));
+    let looked_at = machine.run(&["doctor", "--memories", "--from", "mem0.json"]);
+    assert!(looked_at.stderr.contains("`--to FILE`"), "{}", looked_at.stderr);
+    let mend = ["doctor", "--memories", "--from", "mem0.json", "--to", "mended.json", "--yes"];
+    let mended = machine.run(&mend).ok();
+    assert!(mended.contains("mended 2 of 2"), "{mended}");
+    let left = std::fs::read_to_string(machine.home().join("mended.json")).unwrap();
+    assert_eq!(left, format!("[\n{kept}\n]\n"));
+    assert!(!machine.store().exists(), "the store has no part in it");
+    assert!(machine.run(&mend).stderr.contains("mended.json"), "a file is never overwritten");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::support::{Server, node_folder, show};
-use super::{packages, root, tool};
+use super::{only_file, packages, root, tool};
 
 /// With `UPDATE_CLIENTS=1`, the clients are written anew.
 #[test]
@@ -60,6 +60,28 @@ fn the_python_client_works_in_a_clean_environment() {
 
     let output = Command::new(&python).args(["-m", "strata_memory", "--version"]).output().unwrap();
     assert!(show(&output).contains(env!("CARGO_PKG_VERSION")), "{}", show(&output));
+}
+
+/// Without an installation, in an empty folder and without the network.
+#[test]
+fn uvx_runs_the_program_of_the_wheel() {
+    let directory = tempfile::tempdir().unwrap();
+    let uvx = |arguments: &[&str]| {
+        Command::new(tool("uvx"))
+            .current_dir(directory.path())
+            .env("HOME", directory.path())
+            .env("UV_CACHE_DIR", directory.path().join("cache"))
+            .args(["--offline", "--no-config", "--no-python-downloads", "--from"])
+            .arg(only_file(&packages(), ".whl"))
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
+    let shown = uvx(&["strata", "--version"]);
+    assert!(shown.status.success(), "{}", show(&shown));
+    assert!(show(&shown).contains(env!("CARGO_PKG_VERSION")), "{}", show(&shown));
+    let added = uvx(&["strata", "add", "the ladder is in the barn", "--store", "sqlite:barn.db"]);
+    assert!(added.status.success() && directory.path().join("barn.db").is_file(), "{}", show(&added));
 }
 
 #[test]

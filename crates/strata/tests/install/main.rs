@@ -38,3 +38,12 @@ fn tool(name: &str) -> PathBuf {
     assert!(program.is_file(), "no {}; `cargo xtask check` installs it", program.display());
     program
 }
+
+/// The one file of a folder whose name ends so.
+fn only_file(folder: &Path, ending: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = files.filter(|path| path.to_string_lossy().ends_with(ending));
+    let file = found.next().unwrap_or_else(|| panic!("no {ending} in {}", folder.display()));
+    assert_eq!(found.next(), None, "one {ending} in {}", folder.display());
+    file
+}

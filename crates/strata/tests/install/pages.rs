@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::support::{Apis, show};
-use super::{packages, root, tool};
+use super::{only_file, packages, root, tool};
 
 #[test]
 fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
@@ -270,14 +270,6 @@ fn has_words(line: &str, wanted: &str) -> bool {
 /// Where the wheel's program is.
 fn programs() -> PathBuf {
     packages().join("venv/bin")
-}
-
-fn only_file(folder: &Path, ending: &str) -> PathBuf {
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut found = files.filter(|path| path.to_string_lossy().ends_with(ending));
-    let file = found.next().unwrap_or_else(|| panic!("no {ending} in {}", folder.display()));
-    assert_eq!(found.next(), None, "one {ending} in {}", folder.display());
-    file
 }
 
 /// Where the packages of the virtual environment with tools are; `openai` is among them.

@@ -124,7 +124,7 @@ fn plain(text: &str, place: &Range<usize>) -> Message {
 }
 
 /// One item of the input. Reasoning, references and kinds that do not exist yet are passed on and not recorded.
-fn item_message(text: &str, place: Range<usize>) -> Message {
+pub(super) fn item_message(text: &str, place: Range<usize>) -> Message {
     let item = Object::at(text, &place);
     let kind = item.string("type").unwrap_or_default();
     let id = || item.string("call_id").map(|id| id.into_owned());
@@ -190,14 +190,13 @@ fn call(item: &Value) -> Option<Value> {
 
 fn take_item(place: u64, item: &Value, reply: &mut Reply) {
     for (number, content) in item.get("content").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        match content.get("type").and_then(Value::as_str) {
-            Some("output_text") => {
-                let text = content.get("text").and_then(Value::as_str).unwrap_or_default();
-                reply.say_in(part(place, number as u64), text);
-            }
-            Some("refusal") => {
-                reply.refuse(content.get("refusal").and_then(Value::as_str).unwrap_or_default())
-            }
+        let text = |field: &str| content.get(field).and_then(Value::as_str).unwrap_or_default();
+        let part = part(place, number as u64);
+        match text("type") {
+            // Realtime conversations have texts of both types, and transcripts.
+            "output_text" | "text" => reply.say_in(part, text("text")),
+            "refusal" => reply.refuse(text("refusal")),
+            "output_audio" | "audio" => reply.say_in(part, text("transcript")),
             _ => {}
         }
     }

@@ -1,21 +1,24 @@
 //! `strata doctor --memories`: examines the memories of the store or of a mem0 export, and offers to mend what it finds.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::Write as _;
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::json;
-use strata_core::memory::{Memory, MemoryKind, MemoryNotes, TodoState};
-use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, MetricQuery};
+use strata_core::memory::{Memory, MemoryKind};
+use strata_core::store::{MemoryQuery, MemorySelect, MetricQuery};
 use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ItemId, MemoryId, UserId};
 use strata_engine::Engine;
 use strata_engine::hygiene::{self, Problem, ProblemKind, Statement, Use};
+use strata_import::Mem0File;
 
-use super::Args;
-use crate::commands::{Context, jobs};
+use super::{Args, mending};
+use crate::commands::{Context, export, jobs};
 use crate::failure::Outcome;
-use crate::output::{Output, ask, can_ask, note};
+use crate::output::{Output, can_ask, note};
 
 /// The statements, and the memories of the store that they are; none for a file.
 struct Examined {
@@ -37,14 +40,12 @@ struct ProblemJson<'a> {
 }
 
 pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { from, user, yes, json, .. } = args;
-    let (engine, examined) = match &from {
+    let Args { from, to, user, yes, json, .. } = args;
+    let file = from.as_deref().map(Mem0File::read).transpose().map_err(anyhow::Error::from)?;
+    let (engine, examined) = match &file {
         Some(file) => {
-            let engine = strata::engine(
-                &context.config,
-                std::sync::Arc::new(strata_core::store::InMemoryStore::new()),
-            )?;
-            (engine, of_file(file, user.as_ref())?)
+            let store = std::sync::Arc::new(strata_core::store::InMemoryStore::new());
+            (strata::engine(&context.config, store)?, of_file(file, user.as_ref()))
         }
         None => {
             let engine = match &user {
@@ -57,30 +58,49 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     };
     let now = engine.now();
     let problems = hygiene::examine(&engine.learning, &examined.statements, examined.usage, now).await?;
+    if !json.json {
+        show(&problems, &examined, output)?;
+        output.flush()?;
+    }
+    let may_mend = file.is_none() || to.is_some();
+    let can_decide = yes || !json.json && can_ask();
+    let mut gone = HashSet::new();
+    if may_mend && can_decide {
+        let keep_store = file.is_some();
+        gone = mending::each(&problems, &examined.statements, yes, async |problem| match keep_store {
+            true => Ok(()),
+            false => mending::apply(&engine, problem, &examined.memories).await,
+        })
+        .await?;
+    }
+    if let (Some(file), Some(to)) = (&file, &to) {
+        let ids = gone.iter().map(|place| examined.statements[*place].id.clone()).collect();
+        write(to, &file.without(&ids).map_err(anyhow::Error::from)?)?;
+    }
     if json.json {
-        let mended = if yes && from.is_none() { mend(&engine, &problems, &examined, yes).await? } else { 0 };
         let shown: Vec<_> = problems.iter().map(|problem| in_json(problem, &examined.statements)).collect();
         let examined = examined.statements.len();
-        output.json(&json!({ "examined": examined, "problems": shown, "mended": mended }))?;
-        return Ok(());
+        output.json(&json!({ "examined": examined, "problems": shown, "mended": gone.len() }))?;
+    } else if !problems.is_empty() {
+        match (may_mend, can_decide) {
+            (false, _) => note("nothing was changed; `--to FILE` writes a mended copy of the export"),
+            (true, false) => note(
+                "nothing was changed; `--yes` mends everything that has a safe remedy, and a terminal asks about each",
+            ),
+            (true, true) => {
+                output.line(format_args!("mended {} of {} problems", gone.len(), problems.len()))?
+            }
+        }
     }
-    show(&problems, &examined, output)?;
-    output.flush()?;
-    if problems.is_empty() {
-        return Ok(());
-    }
-    if from.is_some() {
-        note(
-            "a file is only examined; `strata import mem0 FILE` brings the memories into the store, where they can be mended",
-        );
-    } else if !yes && !can_ask() {
-        note(
-            "nothing was changed; `--yes` mends everything that has a safe remedy, and a terminal asks about each",
-        );
-    } else {
-        let mended = mend(&engine, &problems, &examined, yes).await?;
-        output.line(format_args!("mended {mended} of {} problems", problems.len()))?;
-    }
+    Ok(())
+}
+
+/// Writes the mended copy of an export.
+fn write(to: &Path, text: &str) -> Outcome {
+    let failed = || format!("`{}` cannot be written; name a new file in an existing folder", to.display());
+    let mut file = export::create(to).with_context(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).with_context(failed)?;
+    note(format_args!("wrote the mended export to `{}`", to.display()));
     Ok(())
 }
 
@@ -148,11 +168,12 @@ async fn recalled(engine: &Engine, user: &UserId) -> Outcome<(usize, HashSet<Mem
     Ok((answers, used))
 }
 
-fn of_file(file: &Path, user: Option<&UserId>) -> Outcome<Examined> {
-    let memories = strata_import::mem0_memories(file).map_err(anyhow::Error::from)?;
-    let statements = memories
-        .into_iter()
+fn of_file(file: &Mem0File, user: Option<&UserId>) -> Examined {
+    let statements = file
+        .memories
+        .iter()
         .filter(|memory| user.is_none_or(|user| memory.user.as_deref() == Some(user.as_str())))
+        .cloned()
         .map(|memory| Statement {
             id: memory.id,
             content: memory.content,
@@ -162,7 +183,7 @@ fn of_file(file: &Path, user: Option<&UserId>) -> Outcome<Examined> {
             is_related: false,
             was_recalled: true,
         });
-    Ok(Examined { statements: statements.collect(), memories: Vec::new(), usage: Use::default() })
+    Examined { statements: statements.collect(), memories: Vec::new(), usage: Use::default() }
 }
 
 fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outcome {
@@ -192,102 +213,6 @@ fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outco
         true => "no problems".to_owned(),
         false => counts.join(", "),
     })?;
-    Ok(())
-}
-
-/// What to do about a problem.
-enum Choice {
-    Mend,
-    Leave,
-    End,
-}
-
-/// Mends problems one by one: with `yes` all that have a safe remedy, on a terminal as a person decides.
-async fn mend(engine: &Engine, problems: &[Problem], examined: &Examined, yes: bool) -> Outcome<u32> {
-    let mut mended = 0;
-    let mut gone: HashSet<MemoryId> = HashSet::new();
-    for problem in problems {
-        let (user, memory) = &examined.memories[problem.place];
-        let other = problem.other.map(|other| &examined.memories[other].1);
-        if gone.contains(&memory.id) || other.is_some_and(|other| gone.contains(&other.id)) {
-            continue;
-        }
-        let choice = match yes {
-            true if problem.is_sure => Choice::Mend,
-            true => Choice::Leave,
-            false => asked(problem, memory, other)?,
-        };
-        match choice {
-            Choice::Mend => {
-                apply(engine, user, problem.kind, memory, other).await?;
-                gone.insert(memory.id);
-                mended += 1;
-            }
-            Choice::Leave => {}
-            Choice::End => break,
-        }
-    }
-    Ok(mended)
-}
-
-/// The remedy of a problem, as a question puts it.
-fn remedy(kind: ProblemKind) -> &'static str {
-    match kind {
-        ProblemKind::Secret => "destroy the memory and its history",
-        ProblemKind::Contradiction => "end the older memory in favour of the newer one",
-        ProblemKind::Duplicate => "delete the older memory",
-        ProblemKind::Junk | ProblemKind::NeverRecalled => "delete the memory",
-        ProblemKind::StaleTodo => "drop the todo",
-    }
-}
-
-fn asked(problem: &Problem, memory: &Memory, other: Option<&Memory>) -> Outcome<Choice> {
-    note(format_args!("\n{}: {}", problem.kind.as_str(), hygiene::shown(&memory.content)));
-    if let Some(other) = other {
-        note(format_args!("  {}: {}", problem.why, hygiene::shown(&other.content)));
-    }
-    loop {
-        let answer = ask(&format!("{}? [y]es, [n]o, [q]uit: ", remedy(problem.kind)))?;
-        match answer.to_lowercase().as_str() {
-            "y" | "yes" => return Ok(Choice::Mend),
-            "n" | "no" | "" => return Ok(Choice::Leave),
-            "q" | "quit" => return Ok(Choice::End),
-            _ => {}
-        }
-    }
-}
-
-async fn apply(
-    engine: &Engine,
-    user: &UserId,
-    kind: ProblemKind,
-    memory: &Memory,
-    other: Option<&Memory>,
-) -> Outcome {
-    let now = engine.now();
-    match (kind, other) {
-        (ProblemKind::Secret, _) => {
-            engine.memories.forget(user, memory.id).await?;
-            if !memory.source_turns.is_empty() {
-                engine.sessions.hide_turns(user, memory.source_turns.clone()).await?;
-                note(
-                    "the messages that said it are no longer recalled; `strata sessions delete` destroys them",
-                );
-            }
-        }
-        (ProblemKind::Contradiction, Some(newer)) => {
-            let valid_to = newer.valid_from.max(memory.valid_from).min(now);
-            let close = Change::CloseMemory { id: memory.id, valid_to, replaced_by: Some(newer.id) };
-            engine.store().apply(user, ChangeSet::one(now, close)).await?;
-        }
-        (ProblemKind::StaleTodo, _) => {
-            let notes = MemoryNotes { todo: Some(TodoState::Dropped), ..MemoryNotes::default() };
-            let close = Change::CloseMemory { id: memory.id, valid_to: now, replaced_by: None };
-            let changes = vec![Change::NoteMemory { id: memory.id, notes }, close];
-            engine.store().apply(user, ChangeSet::new(now, changes)).await?;
-        }
-        _ => engine.memories.delete(user, memory.id).await?,
-    }
     Ok(())
 }
 
