@@ -61,6 +61,17 @@ pub struct StreamFindings {
     pub false_changes: Share,
 }
 
+impl StreamFindings {
+    /// Adds the findings of one stream.
+    fn add(&mut self, one: &Self) {
+        self.kept.add(one.kept);
+        self.stale.add(one.stale);
+        self.junk.add(one.junk);
+        self.false_changes.add(one.false_changes);
+        self.truth.count(one.kept.part == one.kept.all && one.stale.part == 0);
+    }
+}
+
 /// The results of chats in one language.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ChatFindings {
@@ -72,6 +83,16 @@ pub struct ChatFindings {
     pub answered: Share,
     /// The number of current memories, and of chats.
     pub memories: Share,
+}
+
+impl ChatFindings {
+    /// Adds the findings of one chat.
+    fn add(&mut self, one: &Self) {
+        self.kept.add(one.kept);
+        self.wrong.add(one.wrong);
+        self.answered.add(one.answered);
+        self.memories.add(one.memories);
+    }
 }
 
 /// The results by language.
@@ -94,21 +115,12 @@ pub async fn run(
     let mut report = ReadingReport::default();
     for (number, stream) in set.streams.iter().enumerate() {
         let found = streams::run(engine, stream, number, &mut report.notes).await?;
-        let findings = report.streams.entry(stream.language.clone()).or_default();
-        findings.kept.add(found.kept);
-        findings.stale.add(found.stale);
-        findings.junk.add(found.junk);
-        findings.false_changes.add(found.false_changes);
-        findings.truth.count(found.kept.part == found.kept.all && found.stale.part == 0);
+        report.streams.entry(stream.language.clone()).or_default().add(&found);
         progress(number + 1);
     }
     for (number, chat) in set.chats.iter().enumerate() {
         let found = chats::run(engine, chat, number, &mut report.notes).await?;
-        let findings = report.chats.entry(chat.language.clone()).or_default();
-        findings.kept.add(found.kept);
-        findings.wrong.add(found.wrong);
-        findings.answered.add(found.answered);
-        findings.memories.add(found.memories);
+        report.chats.entry(chat.language.clone()).or_default().add(&found);
         progress(set.streams.len() + number + 1);
     }
     Ok(report)

@@ -163,23 +163,16 @@ fn language(text: &str) -> Language {
 
 /// The sentences with their final mark. A full stop ends one only before white space and not after an abbreviation.
 fn sentences(line: &str) -> Vec<&str> {
-    const SHORT: [&str; 12] = ["mr", "mrs", "ms", "dr", "st", "prof", "e.g", "i.e", "vs", "no", "jr", "inc"];
     let mut found = Vec::new();
     let mut from = 0;
     for (at, c) in line.char_indices() {
         let after = at + c.len_utf8();
-        let ends = match c {
+        let is_end = match c {
             '。' | '！' | '？' | '；' | '\n' | '…' | '!' | '?' => true,
-            '.' | ';' => {
-                let spaced =
-                    line[after..].chars().next().is_none_or(|next| next.is_whitespace() || !next.is_ascii());
-                let word = line[from..at].rsplit(' ').next().unwrap_or_default().to_lowercase();
-                let initial = word.len() == 1 && word != "i";
-                spaced && !SHORT.contains(&word.as_str()) && !initial
-            }
+            '.' | ';' => stop_ends(&line[from..at], &line[after..]),
             _ => false,
         };
-        if ends {
+        if is_end {
             found.push(line[from..after].trim());
             from = after;
         }
@@ -187,6 +180,15 @@ fn sentences(line: &str) -> Vec<&str> {
     found.push(line[from..].trim());
     found.retain(|sentence| sentence.chars().count() > 1);
     found
+}
+
+/// Whether a full stop or semicolon between two texts ends a sentence, and not an abbreviation, an initial or a number.
+fn stop_ends(before: &str, after: &str) -> bool {
+    const SHORT: [&str; 12] = ["mr", "mrs", "ms", "dr", "st", "prof", "e.g", "i.e", "vs", "no", "jr", "inc"];
+    let spaced = after.chars().next().is_none_or(|next| next.is_whitespace() || !next.is_ascii());
+    let word = before.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    let initial = word.len() == 1 && word != "i";
+    spaced && !SHORT.contains(&word.as_str()) && !initial
 }
 
 fn english_clauses(sentence: &str, clauses: &mut Vec<Clause>) {

@@ -266,22 +266,27 @@ fn frame(text: &str) -> String {
             frame.replace_range(from + opening.len()..to, "");
         }
     }
-    let parts: Vec<&str> = frame.split(FENCE).collect();
-    // Every second part is quoted, except the last one of a mark that is not closed.
+    let frame = without_fenced(&frame);
+    if is_transcript(&frame) { without_messages(&frame) } else { frame }
+}
+
+/// A text without its quoted parts: every second one, except the last one of a mark that is not closed.
+fn without_fenced(text: &str) -> String {
+    let parts: Vec<&str> = text.split(FENCE).collect();
     let is_open = parts.len().is_multiple_of(2);
     let is_kept = |place: usize| place.is_multiple_of(2) || is_open && place + 1 == parts.len();
     let kept = parts.iter().enumerate().filter(|(place, _)| is_kept(*place));
-    let frame = kept.map(|(_, part)| *part).collect::<Vec<_>>().concat();
-    if !is_transcript(&frame) {
-        return frame;
-    }
-    // A message goes on to the next empty line.
+    kept.map(|(_, part)| *part).collect::<Vec<_>>().concat()
+}
+
+/// A transcript without its messages, each of which goes on to the next empty line.
+fn without_messages(transcript: &str) -> String {
     let mut is_said = false;
     let mut is_kept = |line: &&str| {
         is_said = is_speaker(line) || is_said && !line.trim().is_empty();
         !is_said
     };
-    frame.lines().filter(|line| is_kept(line)).collect::<Vec<_>>().join("\n")
+    transcript.lines().filter(|line| is_kept(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether somebody speaks of himself, before anything that is enclosed.

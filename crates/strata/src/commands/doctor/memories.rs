@@ -212,12 +212,7 @@ async fn mend(engine: &Engine, problems: &[Problem], examined: &Examined, yes: b
         if gone.contains(&memory.id) || other.is_some_and(|other| gone.contains(&other.id)) {
             continue;
         }
-        let choice = match yes {
-            true if problem.is_sure => Choice::Mend,
-            true => Choice::Leave,
-            false => asked(problem, memory, other)?,
-        };
-        match choice {
+        match choice(problem, memory, other, yes)? {
             Choice::Mend => {
                 apply(engine, user, problem.kind, memory, other).await?;
                 gone.insert(memory.id);
@@ -238,6 +233,14 @@ fn remedy(kind: ProblemKind) -> &'static str {
         ProblemKind::Duplicate => "delete the older memory",
         ProblemKind::Junk | ProblemKind::NeverRecalled => "delete the memory",
         ProblemKind::StaleTodo => "drop the todo",
+    }
+}
+
+fn choice(problem: &Problem, memory: &Memory, other: Option<&Memory>, yes: bool) -> Outcome<Choice> {
+    match yes {
+        true if problem.is_sure => Ok(Choice::Mend),
+        true => Ok(Choice::Leave),
+        false => asked(problem, memory, other),
     }
 }
 
