@@ -27,10 +27,9 @@ mod same_fact;
 mod sense;
 mod values;
 
-use std::sync::LazyLock;
-
 use jiff::Timestamp;
-use regex::Regex;
+
+use crate::Pattern;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
 pub use context::{
@@ -64,13 +63,10 @@ pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
 
 /// The text without the greetings, interjections and conjunctions before it. A «no» stays, because it says something.
 pub fn without_greeting(said: &str) -> &str {
-    static GREETING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
-        )
-        .ok()
-    });
-    let end = GREETING.as_ref().and_then(|greeting| greeting.find(said)).map_or(0, |greeting| greeting.end());
+    static GREETING: Pattern = Pattern::new(
+        r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
+    );
+    let end = GREETING.find(said).map_or(0, |greeting| greeting.end());
     let rest = &said[end..];
     let rest = if rest.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_WITHOUT_GREETING {
         said
@@ -82,11 +78,10 @@ pub fn without_greeting(said: &str) -> &str {
 
 /// The text without a conjunction or «actually» before the first person: these join it to what was said before.
 fn without_conjunction(said: &str) -> &str {
-    static JOINED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )").ok()
-    });
-    let rest =
-        JOINED.as_ref().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
+    static JOINED: Pattern = Pattern::new(
+        r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )",
+    );
+    let rest = JOINED.get().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
     rest.map_or(said, |start| &said[start..])
 }
 
