@@ -124,7 +124,7 @@ pub(crate) struct Edge {
     pub(crate) dep_kinds: Vec<EdgeKind>,
 }
 
-/// What an edge is for: `None` is an ordinary dependency, else `dev` or `build`.
+/// The purpose of an edge: `None` is an ordinary dependency, else `dev` or `build`.
 #[derive(Deserialize)]
 pub(crate) struct EdgeKind {
     pub(crate) kind: Option<String>,

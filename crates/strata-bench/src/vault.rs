@@ -130,7 +130,7 @@ fn measure_saved_files(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What a watcher costs while nothing happens.
+/// The costs of a watcher while nothing happens.
 fn measure_idle(bench: &Bench, report: &mut Report) -> Result<()> {
     let root = fresh(bench, "idle");
     write_facts(&root, bench.size(10_000, 500))?;

@@ -110,7 +110,7 @@ impl Observed {
     }
 }
 
-/// What is known about the problem that a session works on. Word patterns fill it from replies, and the reader from the
+/// The known facts about the problem that a session works on. Word patterns fill it from replies, and the reader from the
 /// sentences of both speakers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

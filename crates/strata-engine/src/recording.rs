@@ -43,7 +43,7 @@ pub struct Recording {
     pub(crate) prompts: Arc<PromptRules>,
     /// The writers of each session at the moment.
     pub(crate) queues: Arc<Queues>,
-    /// What was forgotten while a chat was under way.
+    /// The users and sessions that were forgotten while a chat was under way.
     pub(crate) forgotten: Arc<Forgotten>,
     /// The number of turns recorded through this part and its clones.
     pub(crate) recorded: Arc<AtomicU64>,

@@ -158,7 +158,7 @@ fn unzipped(path: &Path, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
     Ok(parts)
 }
 
-/// Extensions of program code and of its data. Its paragraphs would become turns that nobody said.
+/// Extensions of program code and of its data. Its paragraphs would become turns that were never said.
 const CODE: [&str; 44] = [
     "py", "rs", "js", "mjs", "cjs", "ts", "tsx", "jsx", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs",
     "go", "rb", "php", "swift", "scala", "lua", "pl", "r", "jl", "hs", "ex", "exs", "erl", "clj", "dart",

@@ -22,7 +22,7 @@ const MOST_AT_P90: usize = 25;
 /// The number of functions that a problem with all functions names.
 const NAMED: usize = 5;
 
-/// What opens the reason of a long function.
+/// The beginning of the reason of a long function.
 const MARK: &str = "// long:";
 
 /// A function of production code.
@@ -188,7 +188,7 @@ mod tests {
         problems.into_iter().map(|problem| format!("{}: {}", problem.place, problem.what)).collect()
     }
 
-    /// What is wrong with single functions.
+    /// The problems of single functions.
     fn problems(text: &str) -> Vec<String> {
         let tree = tree(&["a"], &[("crates/a/src/b.rs", text)]);
         in_words(functions(&tree.crates).iter().filter_map(check_function))
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(problems(&format!("// long: once.\n{}", function(60))).len(), 1);
     }
 
-    /// What is wrong with functions of these lengths together.
+    /// The problems of functions of these lengths together.
     fn wrong_with(lengths: &[usize]) -> Vec<String> {
         let text: String = lengths.iter().map(|lines| function(*lines)).collect();
         in_words(check(&tree(&["a"], &[("crates/a/src/b.rs", &text)]).crates))

@@ -1,6 +1,6 @@
 //! The repository as the rules see it: its text files, and its crates with their Rust parsed.
 //!
-//! What is test code is decided here and nowhere else. Start reading at [`Tree`].
+//! Test code is told from production code here and nowhere else. Start reading at [`Tree`].
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) struct Source {
     pub(super) syntax: syn::File,
 }
 
-/// What a Rust file is for.
+/// The purpose of a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Under `src` and not for tests.

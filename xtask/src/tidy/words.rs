@@ -1,4 +1,4 @@
-//! What no file of the repository may say. The list is here and nowhere else.
+//! Words that no file of the repository may contain. The list is here and nowhere else.
 
 use super::Problem;
 use super::tree::File;

@@ -70,7 +70,7 @@ const TOLD_CHINESE: [&str; 84] = [
     "每周", "每月", "每年", "时候", "时间", "其中",
 ];
 
-/// What was said: the texts in which a value may be found.
+/// The said texts, in which a value may be found.
 #[derive(Debug, Default)]
 pub(crate) struct SaidValues {
     tokens: BTreeSet<String>,

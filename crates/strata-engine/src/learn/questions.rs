@@ -25,7 +25,7 @@ const MAX_TOKENS_EACH: usize = 256;
 /// The most characters of a turn that is shown for its context.
 const MAX_CONTEXT_CHARS: usize = 400;
 
-/// What was said around the messages that are read.
+/// The texts around the messages that are read.
 #[derive(Debug, Default)]
 pub(crate) struct Context<'a> {
     /// The turns before them: who spoke, and what.

@@ -1,4 +1,4 @@
-//! What a reader makes of a message: which of its sentences are kept, and why the others are not.
+//! Judges the sentences of a message by a reader: which are kept, and why the others are not.
 //!
 //! The form of the whole message decides first (quotations, pasted text, code, fiction), then whose word a sentence is,
 //! then whether it is worth remembering. The functions are pure; [`crate::Learning`] calls the reader.
@@ -39,15 +39,15 @@ pub(crate) struct ReadSentence {
     pub(crate) before: String,
     /// The probabilities.
     pub(crate) reading: SentenceReading,
-    /// What becomes of it.
+    /// The decision about it.
     pub(crate) verdict: Verdict,
     /// The other facts of the sentence, if it is one of several.
     pub(crate) beside: Vec<String>,
-    /// What is remembered instead of the sentence, if it needs the one before it.
+    /// The text that is remembered instead of the sentence, if it needs the one before it.
     pub(crate) told: Option<String>,
 }
 
-/// What becomes of a sentence.
+/// The decision about a sentence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
     /// It becomes a statement.

@@ -42,7 +42,7 @@ impl Previous {
         self.by_other && is_asked(&self.text)
     }
 
-    /// What a reply to it may quote.
+    /// The words that a reply to it may quote.
     fn answered(&self, reply: &str) -> Option<String> {
         let is_near = self.text.chars().count() <= ANSWERED_CHARS || self.asks() && is_short_answer(reply);
         let mut sentences = pieces(&self.text).into_iter().rev().map(|piece| piece.text);
@@ -99,7 +99,7 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
     found
 }
 
-/// Leaves out the request at the end of a sentence. What else is said to somebody is no statement about the speaker, unless
+/// Leaves out the request at the end of a sentence. Other words to a listener are no statement about the speaker, unless
 /// it names something.
 fn leave_out_request(sentence: &mut ReadSentence) {
     let rest = without_request(&sentence.text);

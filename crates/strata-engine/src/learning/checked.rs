@@ -1,4 +1,4 @@
-//! What a chat model says, checked: its statements hold no value that nobody said, and its plans change nothing that the
+//! Checks a chat model's answers: its statements hold only values that were said, and its plans change nothing that the
 //! message does not speak about. Without a usable model the reader does the work; the counts say how often.
 
 use std::sync::Arc;
@@ -210,7 +210,7 @@ fn without_bystanders(
     changes.iter().filter(is_meant).copied().collect()
 }
 
-/// What a model's statements are drawn from.
+/// The texts from which a model draws its statements.
 pub(super) struct Sources<'a> {
     pub(super) said: &'a [Said<'a>],
     /// The assistant's reply that each message answers.

@@ -1,4 +1,4 @@
-//! What would become of a text, and why. Nothing is recorded or changed.
+//! Explains what learning would do with a text. Nothing is recorded or changed.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, MemoryKind};
 use strata_core::ports::{PairReading, Relation, Voice, best};
 
-/// What would become of a text.
+/// The explanation of a text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TextExplanation {
     /// Who reads: the name of the reader, or `rules`.
@@ -24,7 +24,7 @@ pub struct TextExplanation {
     pub sentences: Vec<SentenceExplanation>,
 }
 
-/// What would become of a sentence.
+/// The explanation of a sentence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SentenceExplanation {
     /// The sentence.
@@ -41,7 +41,7 @@ pub struct SentenceExplanation {
     pub statement: Option<StatementExplanation>,
 }
 
-/// What would become of a statement.
+/// The explanation of a statement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StatementExplanation {
     /// The text of the memory.
@@ -50,7 +50,7 @@ pub struct StatementExplanation {
     pub kind: MemoryKind,
     /// Its confidence.
     pub confidence: f32,
-    /// What it does: `adds`, `repeats`, `replaces`, `ends`, `disputes`, or `nothing` if it would only count as a change.
+    /// Its effect: `adds`, `repeats`, `replaces`, `ends`, `disputes`, or `nothing` if it would only count as a change.
     pub effect: &'static str,
     /// The memory that it repeats, replaces, ends or disputes.
     pub about: Option<MemoryId>,
@@ -77,7 +77,7 @@ pub struct CandidateExplanation {
 const HOLDS_A_SECRET: &str = "holds a password, a key or the number of a card (setting `learn.secrets`)";
 
 impl Learning {
-    /// What would become of a message of the user, if it were said now in a session. Nothing is recorded or changed.
+    /// Explains what learning would do with a message of the user, if it were said now in a session. Nothing is recorded or changed.
     pub async fn explain(&self, user: &UserId, session: &SessionId, text: &str) -> Result<TextExplanation> {
         let now = self.clock.now();
         let said = Said { turn: TurnId(self.ids.next()), name: None, text, at: now };
@@ -99,7 +99,7 @@ impl Learning {
                     let dated = [DatedStatement { statement, at: now, heard }];
                     let (known, _) = self.neighbourhood(user, &target, &dated).await?;
                     let DatedStatement { statement, .. } = &dated[0];
-                    // What was said in the same words is known without a reader.
+                    // A repetition in the same words is known without a reader.
                     let related = match target.equal(&statement.content, &known) {
                         Some(same) => Related::same(same),
                         None => self.related(user, reader.as_ref(), statement, &known).await?,

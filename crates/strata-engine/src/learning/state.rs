@@ -31,7 +31,7 @@ const MAX_CATCH_UP: u64 = 400;
 /// The probability from which a sentence ends a hypothesis or a task with which it shares no words.
 const ENDS: f32 = 0.8;
 
-/// What the reader has said in the course of a job. A second attempt does not ask again.
+/// The reader's answers in the course of a job. A second attempt does not ask again.
 #[derive(Default)]
 struct Readings {
     turns: HashMap<TurnId, Vec<Judged>>,

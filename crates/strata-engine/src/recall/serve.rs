@@ -270,7 +270,7 @@ fn path_of(items: &[RecalledItem], found: RetrievalPath) -> RetrievalPath {
     }
 }
 
-/// What was found, without items.
+/// The result of a recall, without items.
 fn nothing_yet(request_id: RequestId, found: &CandidateSet) -> Recalled {
     Recalled {
         request_id,

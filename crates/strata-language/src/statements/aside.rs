@@ -12,7 +12,7 @@ use crate::content::has_content;
 /// The reason why a piece is put aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aside {
-    /// A chat program's own prompt, which nobody said.
+    /// A chat program's own prompt.
     Housekeeping,
     /// A quotation.
     Quotation,
@@ -55,7 +55,7 @@ impl Aside {
     }
 }
 
-/// What a reader makes of a piece, as far as the form of the message needs it.
+/// A reader's judgement of a piece, as far as the form of the message needs it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Leaning {
     /// The probability that it is material of others, or fiction.
@@ -124,7 +124,7 @@ pub(super) fn is_request_for(heading: &str) -> bool {
         || LOG.is_match(heading)
 }
 
-/// Whether a message is the prompt by which a chat program titles, tags or summarises a chat. Nobody said it.
+/// Whether a message is the prompt by which a chat program titles, tags or summarises a chat. No person said it.
 pub fn is_housekeeping(message: &str) -> bool {
     let end = message.char_indices().nth(HEAD_CHARS).map_or(message.len(), |(end, _)| end);
     HOUSEKEEPING.is_match(&message[..end])

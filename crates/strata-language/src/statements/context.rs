@@ -1,4 +1,4 @@
-//! What a sentence needs from the ones before it: «They're Buckfasts» says nothing without the bees.
+//! Whether a sentence needs the ones before it: «They're Buckfasts» says nothing without the bees.
 
 use super::chinese::is_chinese;
 use super::facts::{is_verb, names_something};

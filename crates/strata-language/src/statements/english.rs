@@ -100,7 +100,7 @@ impl<'t> Word<'t> {
     }
 }
 
-/// What the speaker was last in the sentence.
+/// The speaker's last role in the sentence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// Not mentioned yet.

@@ -49,7 +49,7 @@ fn speaker(line: &str) -> Option<(String, &str)> {
     (!is_label && lower.chars().count() <= 20).then(|| (lower, &line[name.end()..]))
 }
 
-/// What somebody else says, from the pieces of a message.
+/// The words of another person, from the pieces of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Retold {
     /// The piece holds it behind a colon.

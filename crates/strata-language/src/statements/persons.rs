@@ -26,7 +26,7 @@ pub fn begins_with_pronoun(sentence: &str) -> bool {
 }
 
 /// Whether a sentence tells what somebody else has to do, and asks nothing of the speaker: «my colleague said she has to move her
-/// car». What a child or a partner has to do is often the speaker's own task, so it counts only if it is reported.
+/// car». A task of a child or a partner is often the speaker's own, so it counts only if it is reported.
 pub fn is_task_of_another(sentence: &str) -> bool {
     const DUTY: &str = r"(?:still |also |first |now |really |just )*(?:has to|have to|had to|needs? to|must|should|ought to|will|has got to|gotta|is going to|wants? to|plans? to|is supposed to)";
     const CHINESE_DUTY: &str = "(?:要(?:[^的我咱]|$)|得|必须|必須|需要|应该|應該|该|該|打算|准备|準備)";

@@ -1,10 +1,10 @@
-//! What a sentence says by its form: that something is done, that the assistant shall always do something, or something
-//! about what was named before.
+//! Recognises by a sentence's form that something is done, that the assistant shall always do something, or that it
+//! goes on about a thing that was named before.
 
 use super::chinese::is_chinese;
 use crate::Pattern;
 
-/// What an assistant does for a user.
+/// Verbs of an assistant's work for a user.
 const ENGLISH_SERVICE: &str = "answer|reply|respond|write|use|call|address|explain|show|give|suggest|recommend|offer|propose|translate|format|start|end|\
     begin|apologi[sz]e|mention|ask|remind|say|send|include|add|assume|summari[sz]e|quote|cite|list|keep|put|speak|talk|tell|bring|skip|leave|stick|stop";
 const ENGLISH_SERVING: &str = "calling|suggesting|recommending|offering|using|apologi[sz]ing|asking|telling|writing|adding|saying|mentioning|giving|sending|\

@@ -147,7 +147,7 @@ impl Loaded {
         Ok(self.sequence(&context, &text))
     }
 
-    /// What was said before, if anything, and the text.
+    /// The text before it, if any, and the text.
     fn behind(&self, before: &str, most_before: usize, text: &str, most: usize) -> Result<Vec<u32>> {
         let mut pieces = self.last(before, most_before)?;
         if !pieces.is_empty() {

@@ -82,7 +82,7 @@ pub(crate) async fn chat(
         true => Some(WhyNothing::Off),
         // Nothing more can be kept until the store works again. A chat whose reply would be lost goes without memory, and says so.
         false if uses.records && app.proxy().spill.is_full() => Some(WhyNothing::StoreFails),
-        // Nobody has said anything, as in a request that loads a model: a reply would be one to nobody.
+        // The request has no message, as one that loads a model: a reply would answer nothing.
         false if body.is_silent() => Some(WhyNothing::NoQuestion),
         false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };

@@ -74,7 +74,7 @@ fn text_of(body: &ChatBody<'_>, name: &str) -> Option<String> {
 /// The traits of a prompt that matter.
 #[derive(Debug, Default)]
 struct Traits {
-    /// What it asks for.
+    /// The task that it asks for.
     wanted: Option<Wanted>,
     /// It says at once that it wants a summary, or a label.
     opens_with_summary: bool,
@@ -203,7 +203,7 @@ impl Traits {
     }
 }
 
-/// What a text asks for.
+/// The task that a text asks for.
 fn wanted(text: &str) -> Option<Wanted> {
     if has(text, COMPLETIONS) {
         Some(Wanted::Completion)

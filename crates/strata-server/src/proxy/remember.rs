@@ -207,7 +207,7 @@ impl Exchange<'_> {
         let messages = self.body.messages().iter().take(place.map_or(0, |place| place + 1));
         // A block is used again only for a question with the same scope.
         let mut all = vec![u8::from(self.scope == Some(RecallScope::Session))];
-        // Items of nobody come and go, like the reminders of a program.
+        // Items without a speaker come and go, like the reminders of a program.
         for message in messages.filter(|message| message.role.is_some_and(|role| role != Role::System)) {
             all.extend_from_slice(&hash(message.said().as_bytes()).to_le_bytes());
         }

@@ -34,7 +34,7 @@ const CHAT: &str = "json";
 const REFUSED: &str = "refused";
 const PARTIAL: &str = "partial";
 
-/// What could not be recorded yet.
+/// The exchanges that could not be recorded yet.
 #[derive(Default)]
 pub(crate) struct Spill {
     folder: Option<PathBuf>,

@@ -4,7 +4,7 @@
 //! has them. So a change set that forgets leaves a mark in the file. Soon afterwards the writer merges the index in bounded
 //! steps, rewrites the file without its free pages, empties the log, and removes the mark. It does so between two groups of
 //! calls and does not wait for a pause: a busy store is scrubbed as soon as an idle one. If a crash, a reader or the end of
-//! the process prevents that, the next process that opens the store does it. What is deliberately left alone: copies of
+//! the process prevents that, the next process that opens the store does it. Deliberately absent: copies of
 //! overwritten blocks that the file system or the disk keeps.
 
 use std::time::{Duration, Instant};

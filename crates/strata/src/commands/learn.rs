@@ -179,7 +179,7 @@ pub(crate) async fn drain(
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} turns, {msg} {eta}") {
         bar.set_style(style);
     }
-    // Nobody sees a hidden bar, and counting reads every session.
+    // A hidden bar is not seen, and counting reads every session.
     let mut backlog = if bar.is_hidden() { Backlog::default() } else { Backlog::read(engine, only).await? };
     bar.set_length(backlog.turns);
     while let Some(learned) = finished.recv().await {

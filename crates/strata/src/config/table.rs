@@ -29,7 +29,7 @@ const MAX_CHARS: usize = 10_000_000;
 pub(super) struct Entry {
     /// The name in `strata.toml`, where `table.key` is a key of a table.
     pub(super) name: &'static str,
-    /// What the setting is for, in one line.
+    /// The purpose of the setting, in one line.
     pub(super) about: &'static str,
     /// The field that holds the setting.
     pub(super) slot: fn(&mut Config) -> Slot<'_>,

@@ -80,7 +80,7 @@ pub(super) fn owner_display(owner: &str, who: &str) -> String {
 }
 
 /// Capitalised words at the beginning of sentences that name no person.
-const NOBODY: &str = "it he she they this that these those there here what who when where why how everyone everybody nobody someone somebody anyone people one \
+const NO_PERSON: &str = "it he she they this that these those there here what who when where why how everyone everybody nobody someone somebody anyone people one \
     you your his her their its today tomorrow yesterday now then thanks thank yes no yeah ok okay sure hi hello hey please life work music \
     love time money nothing something everything anything all some most many both each any another other such lol haha wow great good nice \
     cool oh ah well so and but or if because as at in on for from with by to of the a an not never always maybe perhaps probably error \
@@ -110,7 +110,7 @@ pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
     }
     let found = NAMED.captures(clause)?;
     let (name, rest) = (&found["name"], &clause[found[0].len()..]);
-    if NOBODY.split_whitespace().any(|nobody| nobody == first) {
+    if NO_PERSON.split_whitespace().any(|word| word == first) {
         return None;
     }
     if found.name("owns").is_some() {

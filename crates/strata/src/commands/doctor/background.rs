@@ -15,7 +15,7 @@ use super::{Finding, JOBS_A_USER, Status, USERS_A_PAGE};
 /// The number of a user's last sessions that are searched for summaries that are stuck.
 const SESSIONS_A_USER: u32 = 50;
 
-/// What was found over all users.
+/// The background work of all users.
 #[derive(Default)]
 struct Found {
     /// Dead jobs by kind.

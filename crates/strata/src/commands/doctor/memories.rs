@@ -195,7 +195,7 @@ fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outco
     Ok(())
 }
 
-/// What to do about a problem.
+/// The decision about a problem.
 enum Choice {
     Mend,
     Leave,

@@ -30,7 +30,7 @@ pub(super) struct FileArgs {
     json: JsonArgs,
 }
 
-/// What a database of SQLite begins with.
+/// The beginning of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 pub(super) async fn run(
