@@ -25,7 +25,7 @@ use crate::limits::Limits;
 use crate::prompt::PromptRules;
 
 pub(crate) use append::{MAX_TRIES, session_now};
-pub use exchange::{Ending, Exchange, ExchangeIds, Keeper};
+pub use exchange::{Ending, Exchange, ExchangeIds, KeptBy};
 pub(crate) use fold::Unfolded;
 pub(crate) use leave::left_space;
 pub(crate) use queue::Queues;

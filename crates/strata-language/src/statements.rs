@@ -1,6 +1,6 @@
 //! From a message to statements in the speaker's own words: its pieces, and a piece in the third person.
 //!
-//! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`aside`] finds the
+//! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`left_out`] finds the
 //! pieces that are not the speaker's own word by the form of the whole message: quotations, pasted text, code, fiction.
 //! [`third_person`] rewrites a piece for a memory. No value is lost or invented: a rewriting that would change a number,
 //! a name or a date is not used. [`facts`] cuts a compound sentence into facts that stand alone, and [`parts`] cuts a statement when only a part of it changes.
@@ -8,13 +8,13 @@
 //! Deliberately absent: what a piece means and whether it is worth remembering. A reader decides that, or the
 //! [`rules`](crate::rules).
 
-mod aside;
 mod chinese;
 mod context;
 mod dates;
 mod english;
 mod facts;
 mod items;
+mod left_out;
 mod lists;
 mod orders;
 mod others;
@@ -31,13 +31,13 @@ use jiff::Timestamp;
 
 use crate::Pattern;
 
-pub use aside::{Aside, Leaning, aside, is_housekeeping};
 pub use context::{
     addresses, announces, in_reply_to, is_asked, is_bare, is_fragment, is_lead_in, is_rest, is_short_answer,
     lacks_referent, names_value, without_reply, without_request,
 };
 pub use facts::{facts, with_subject};
 pub use items::without_items;
+pub use left_out::{Leaning, LeftOut, is_housekeeping, left_out};
 pub use orders::{hold_orders, without_orders};
 pub use pairs::without_one;
 pub use parts::{joined, parts};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::summarising::SummarySettings;
+use super::summarising::SummarisingSettings;
 
 /// The scope of a learned memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct LearnSettings {
     /// Replaces the built-in instructions for reconciliation.
     pub reconcile_prompt: Option<String>,
     /// The settings of summaries.
-    pub summaries: SummarySettings,
+    pub summaries: SummarisingSettings,
 }
 
 impl Default for LearnSettings {
@@ -93,7 +93,7 @@ impl Default for LearnSettings {
             jobs_kept_days: 7,
             extract_prompt: None,
             reconcile_prompt: None,
-            summaries: SummarySettings::default(),
+            summaries: SummarisingSettings::default(),
         }
     }
 }

@@ -35,8 +35,8 @@ pub struct SentenceExplanation {
     pub voice: Option<&'static str>,
     /// The probability of that voice.
     pub voice_probability: Option<f32>,
-    /// Why it is put aside.
-    pub put_aside: Option<&'static str>,
+    /// Why it is left out.
+    pub left_out: Option<&'static str>,
     /// The statement that it becomes.
     pub statement: Option<StatementExplanation>,
 }
@@ -73,7 +73,7 @@ pub struct CandidateExplanation {
     pub ends: f32,
 }
 
-/// Why a sentence with a secret is put aside.
+/// Why a sentence with a secret is left out.
 const HOLDS_A_SECRET: &str = "holds a password, a key or the number of a card (setting `learn.secrets`)";
 
 impl Learning {
@@ -89,8 +89,8 @@ impl Learning {
         for sentence in read_message(reader.as_ref(), text, &Previous::default()).await? {
             let statement = match statement(&sentence, &said) {
                 Some(statement) if self.withholds(&statement.content) => {
-                    let put_aside = Some(HOLDS_A_SECRET);
-                    sentences.push(SentenceExplanation { put_aside, ..explained(&sentence, None) });
+                    let left_out = Some(HOLDS_A_SECRET);
+                    sentences.push(SentenceExplanation { left_out, ..explained(&sentence, None) });
                     continue;
                 }
                 None => None,
@@ -133,7 +133,7 @@ impl Learning {
                 worth: None,
                 voice: None,
                 voice_probability: None,
-                put_aside: withheld.then_some(HOLDS_A_SECRET),
+                left_out: withheld.then_some(HOLDS_A_SECRET),
                 statement: (!withheld).then_some(statement),
             }
         };
@@ -152,7 +152,7 @@ fn explained(sentence: &ReadSentence, statement: Option<StatementExplanation>) -
         worth: Some(reading.worth),
         voice: voice.map(<&'static str>::from),
         voice_probability: voice.map(|voice| reading.voice(voice)),
-        put_aside: sentence.verdict.reason(),
+        left_out: sentence.verdict.reason(),
         statement,
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
-use super::{Reading, moment, objects, reason};
+use super::{FileReader, moment, objects, reason};
 use crate::foreign::{Chat, Said};
 
 #[derive(Deserialize)]
@@ -46,12 +46,12 @@ struct Author {
     role: String,
 }
 
-pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
-    for (number, (line, raw)) in (1..).zip(objects(text, &reading.source.path)?) {
+pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
+    for (number, (line, raw)) in (1..).zip(objects(text, &reader.source.path)?) {
         let what = format!("conversation {number}");
         let parsed = serde_json::from_str::<Conversation>(raw.get()).map_err(|error| reason(&error));
         let parsed = parsed.and_then(|conversation| Ok((path(&conversation)?, conversation)));
-        let Some((path, conversation)) = reading.take(line, &what, parsed)? else { continue };
+        let Some((path, conversation)) = reader.take(line, &what, parsed)? else { continue };
         let mut messages = Vec::new();
         let on_path: HashSet<&str> = path.iter().map(String::as_str).collect();
         for id in &path {
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
             };
             match said(message) {
                 Ok(said) => messages.push(said),
-                Err(Some(left_out)) => reading.contents.skipped.add(left_out),
+                Err(Some(left_out)) => reader.contents.skipped.add(left_out),
                 Err(None) => {}
             }
         }
@@ -69,12 +69,12 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
                 && node.message.as_ref().is_some_and(|message| said(message).is_ok())
         });
         for _ in beside {
-            reading.contents.skipped.add("messages of abandoned branches");
+            reader.contents.skipped.add("messages of abandoned branches");
         }
         let is_named_by_file = conversation.id.is_none();
-        let session = conversation.id.clone().unwrap_or_else(|| reading.session(number));
+        let session = conversation.id.clone().unwrap_or_else(|| reader.session(number));
         let title = conversation.title.filter(|title| !title.trim().is_empty());
-        reading.contents.chats.push(Chat {
+        reader.contents.chats.push(Chat {
             session,
             is_named_by_file,
             title,

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::aside::{is_own_heading, is_request_for};
 use super::chinese::is_chinese;
+use super::left_out::{is_own_heading, is_request_for};
 use crate::Pattern;
 
 /// The least and the most number of items of a list that is joined. A longer one is pasted.

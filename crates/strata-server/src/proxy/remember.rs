@@ -12,7 +12,7 @@ use strata_engine::prompt::strip_injected;
 use strata_engine::{BlockSources, ChatMemory, ChatQuestion, ChatSnapshot};
 use tokio::task::JoinHandle;
 
-use super::chat::Exchange;
+use super::chat::ProxiedChat;
 use super::recalled::{Recalled, WhyNothing};
 use crate::upstream::{Injected, hash};
 
@@ -57,7 +57,7 @@ fn question_text(said: &str) -> String {
     strip_injected(&format!("{}\n{}", &said[..head], &said[tail..])).replace('\0', "\u{fffd}")
 }
 
-impl Exchange<'_> {
+impl ProxiedChat<'_> {
     /// Prepares recall: reads the session and the index.
     pub(super) async fn remember(&self, heard: &[NewMessage], most: Duration) -> Remembering {
         let place = self.body.question();

@@ -102,8 +102,8 @@ fn explain_sentence(sentence: &SentenceExplanation, output: &mut Output) -> Outc
         let voice = voice.replace('_', " ");
         output.line(format_args!("  voice: {voice} ({sure:.2}); worth remembering: {worth:.2}"))?;
     }
-    if let Some(reason) = sentence.put_aside {
-        output.line(format_args!("  put aside: {reason}"))?;
+    if let Some(reason) = sentence.left_out {
+        output.line(format_args!("  left out: {reason}"))?;
     }
     let Some(statement) = &sentence.statement else { return Ok(()) };
     output.line(format_args!(

@@ -10,7 +10,7 @@ use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, MetricQue
 use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ItemId, MemoryId, UserId};
 use strata_engine::Engine;
-use strata_engine::hygiene::{self, Problem, ProblemKind, Statement, Use};
+use strata_engine::hygiene::{self, ExaminedStatement, Problem, ProblemKind, Use};
 
 use super::Args;
 use crate::commands::{Context, jobs};
@@ -19,7 +19,7 @@ use crate::output::{Output, ask, can_ask, note};
 
 /// The statements, and the memories of the store that they are; none for a file.
 struct Examined {
-    statements: Vec<Statement>,
+    statements: Vec<ExaminedStatement>,
     memories: Vec<(UserId, Memory)>,
     usage: Use,
 }
@@ -84,7 +84,7 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-fn in_json<'a>(problem: &'a Problem, statements: &'a [Statement]) -> ProblemJson<'a> {
+fn in_json<'a>(problem: &'a Problem, statements: &'a [ExaminedStatement]) -> ProblemJson<'a> {
     let (one, other) = (&statements[problem.place], problem.other.map(|other| &statements[other]));
     ProblemJson {
         problem,
@@ -108,7 +108,7 @@ async fn of_store(engine: &Engine, user: Option<UserId>) -> Outcome<Examined> {
         let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
         for memory in engine.memories.list(&user, &current).await? {
             let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
-            examined.statements.push(Statement {
+            examined.statements.push(ExaminedStatement {
                 id: memory.id.to_string(),
                 content: memory.content.clone(),
                 kind: memory.kind,
@@ -153,7 +153,7 @@ fn of_file(file: &Path, user: Option<&UserId>) -> Outcome<Examined> {
     let statements = memories
         .into_iter()
         .filter(|memory| user.is_none_or(|user| memory.user.as_deref() == Some(user.as_str())))
-        .map(|memory| Statement {
+        .map(|memory| ExaminedStatement {
             id: memory.id,
             content: memory.content,
             kind: MemoryKind::Fact,

@@ -1,6 +1,6 @@
 //! Pieces that are not the speaker's own word, by the form of the whole message.
 //!
-//! A request names its material, and the material's sentences look like facts. So a quotation is put aside as a whole,
+//! A request names its material, and the material's sentences look like facts. So a quotation is left out as a whole,
 //! and so are the lines after a request for something to be done with them, until the speaker speaks again.
 
 use super::orders::planted;
@@ -9,9 +9,9 @@ use super::pieces::{Form, Piece};
 use crate::Pattern;
 use crate::content::has_content;
 
-/// The reason why a piece is put aside.
+/// The reason why a piece is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Aside {
+pub enum LeftOut {
     /// A chat program's own prompt.
     Housekeeping,
     /// A quotation.
@@ -36,7 +36,7 @@ pub enum Aside {
     Fragment,
 }
 
-impl Aside {
+impl LeftOut {
     /// The reason in words.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -130,27 +130,27 @@ pub fn is_housekeeping(message: &str) -> bool {
     HOUSEKEEPING.is_match(&message[..end])
 }
 
-/// Which pieces of a message are put aside, and why. `leanings` has one entry for each piece.
-pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
-    let mut reasons: Vec<Option<Aside>> = pieces
+/// Which pieces of a message are left out, and why. `leanings` has one entry for each piece.
+pub fn left_out(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<LeftOut>> {
+    let mut reasons: Vec<Option<LeftOut>> = pieces
         .iter()
         .map(|piece| match piece.form {
-            Form::Plain => is_bare_question(&piece.text).then_some(Aside::Question),
-            Form::Quotation => Some(Aside::Quotation),
-            Form::Code => Some(Aside::Code),
+            Form::Plain => is_bare_question(&piece.text).then_some(LeftOut::Question),
+            Form::Quotation => Some(LeftOut::Quotation),
+            Form::Code => Some(LeftOut::Code),
         })
         .collect();
     let lines = Lines { pieces, leanings };
-    mark(&mut reasons, planted(pieces), Aside::Planted);
-    mark(&mut reasons, transcript(pieces), Aside::Retold);
-    mark(&mut reasons, lines.log(), Aside::Log);
-    mark(&mut reasons, lines.mail(), Aside::Retold);
-    mark(&mut reasons, lines.material(), Aside::Material);
+    mark(&mut reasons, planted(pieces), LeftOut::Planted);
+    mark(&mut reasons, transcript(pieces), LeftOut::Retold);
+    mark(&mut reasons, lines.log(), LeftOut::Log);
+    mark(&mut reasons, lines.mail(), LeftOut::Retold);
+    mark(&mut reasons, lines.material(), LeftOut::Material);
     let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
-    mark(&mut reasons, lines.retold(&free), Aside::Retold);
+    mark(&mut reasons, lines.retold(&free), LeftOut::Retold);
     let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
-    mark(&mut reasons, lines.fiction(&free), Aside::Fiction);
-    mark(&mut reasons, lines.inline(&free), Aside::Material);
+    mark(&mut reasons, lines.fiction(&free), LeftOut::Fiction);
+    mark(&mut reasons, lines.inline(&free), LeftOut::Material);
     reasons
 }
 
@@ -159,7 +159,7 @@ fn is_bare_question(text: &str) -> bool {
 }
 
 /// Notes a reason for the pieces that have none.
-fn mark(reasons: &mut [Option<Aside>], places: Vec<usize>, reason: Aside) {
+fn mark(reasons: &mut [Option<LeftOut>], places: Vec<usize>, reason: LeftOut) {
     for place in places {
         reasons[place].get_or_insert(reason);
     }
