@@ -241,6 +241,21 @@ fn opens_module(text: &str) -> bool {
     line.starts_with("mod ") && line.ends_with('{')
 }
 
+/// The longest line that a person reads; longer ones are data.
+const MOST_CHARS: usize = 2_000;
+
+/// The lines that people write, each with its file and number. The file of the rule itself is left out, and so is a file that a
+/// tool writes.
+pub(super) fn written_lines<'a>(
+    files: &'a [File],
+    rule: &'static str,
+) -> impl Iterator<Item = (&'a File, usize, &'a str)> {
+    let files = files.iter().filter(move |file| file.path != rule && file.path != "Cargo.lock");
+    files
+        .flat_map(|file| file.text.lines().zip(1..).map(move |(line, number)| (file, number, line)))
+        .filter(|(_, _, line)| line.len() <= MOST_CHARS)
+}
+
 pub(super) fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }

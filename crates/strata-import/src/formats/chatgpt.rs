@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
 use super::{FileReader, moment, objects, reason};
-use crate::foreign::{Chat, Said};
+use crate::foreign::Said;
 
 #[derive(Deserialize)]
 struct Conversation {
@@ -71,17 +71,7 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
         for _ in beside {
             reader.contents.skipped.add("messages of abandoned branches");
         }
-        let is_named_by_file = conversation.id.is_none();
-        let session = conversation.id.clone().unwrap_or_else(|| reader.session(number));
-        let title = conversation.title.filter(|title| !title.trim().is_empty());
-        reader.contents.chats.push(Chat {
-            session,
-            is_named_by_file,
-            title,
-            place: what,
-            messages,
-            ..Chat::default()
-        });
+        reader.add_chat(number, conversation.id, conversation.title, what, messages);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
 use super::{FileReader, moment, objects, reason};
-use crate::foreign::{Chat, Said};
+use crate::foreign::Said;
 
 #[derive(Deserialize)]
 struct Conversation {
@@ -46,17 +46,7 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
                 None => reader.contents.skipped.add("empty messages"),
             }
         }
-        let is_named_by_file = conversation.uuid.is_none();
-        let session = conversation.uuid.unwrap_or_else(|| reader.session(number));
-        let title = conversation.name.filter(|name| !name.trim().is_empty());
-        reader.contents.chats.push(Chat {
-            session,
-            is_named_by_file,
-            title,
-            place: what,
-            messages,
-            ..Chat::default()
-        });
+        reader.add_chat(number, conversation.uuid, conversation.name, what, messages);
     }
     Ok(())
 }
