@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::memory::MemoryKind;
 
 /// Who says a sentence.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Speaker {
     /// The user.
     #[default]
@@ -21,10 +22,7 @@ pub enum Speaker {
 impl Speaker {
     /// The name that the reader knows.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
+        self.into()
     }
 }
 
