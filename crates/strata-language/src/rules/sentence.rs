@@ -117,13 +117,11 @@ pub(super) fn clauses(text: &str) -> Vec<Clause> {
 fn said_by_the_speaker(text: &str) -> String {
     let text = text.replace('’', "'");
     let text = CODE_BLOCK
-        .as_ref()
+        .get()
         .map_or(Cow::Borrowed(text.as_str()), |code| code.replace_all(&text, "\n"))
         .into_owned();
-    let text = ASIDE
-        .as_ref()
-        .map_or(Cow::Borrowed(text.as_str()), |aside| aside.replace_all(&text, ""))
-        .into_owned();
+    let text =
+        ASIDE.get().map_or(Cow::Borrowed(text.as_str()), |aside| aside.replace_all(&text, "")).into_owned();
     let Some(quote) = QUOTE.get() else { return text };
     quote
         .replace_all(&text, |found: &regex::Captures<'_>| {

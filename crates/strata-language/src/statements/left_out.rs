@@ -191,7 +191,7 @@ impl Lines<'_> {
 
     /// The pieces of a mail with its head. Its «I» is not the speaker's, so only a request ends it.
     fn mail(&self) -> Vec<usize> {
-        let has = |pattern, place: usize| is(pattern, &self.pieces[place].text);
+        let has = |pattern: &Pattern, place: usize| pattern.is_match(&self.pieces[place].text);
         let heads: Vec<usize> =
             (0..self.pieces.len()).filter(|place| has(&MAIL_HEAD, *place)).take(2).collect();
         match heads.first() {

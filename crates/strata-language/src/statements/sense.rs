@@ -26,7 +26,7 @@ pub fn is_instruction(sentence: &str) -> bool {
     });
     let sentence = sentence.trim();
     let form = if is_chinese(sentence) { &CHINESE } else { &ENGLISH };
-    form.as_ref().is_some_and(|form| form.is_match(sentence))
+    form.is_match(sentence)
 }
 
 /// Whether a sentence says that the speaker has done something, and not that it is still to be done.

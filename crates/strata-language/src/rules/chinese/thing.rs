@@ -59,8 +59,7 @@ struct Thing<'c> {
 
 impl<'c> Thing<'c> {
     fn parse(clause: &'c str, before: Option<&str>) -> Option<Self> {
-        let found =
-            [&WITH_VERB, &AMOUNT].into_iter().find_map(|pattern| pattern.as_ref()?.captures(clause))?;
+        let found = [&WITH_VERB, &AMOUNT].into_iter().find_map(|pattern| pattern.captures(clause))?;
         let group = |name: &str| found.name(name).map(|group| group.as_str());
         let noun = group("noun")?;
         let favourite = noun.contains("喜欢的") || noun.contains("爱的");
