@@ -15,7 +15,7 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
     let in_lines = lines.filter_map(|(file, number, line)| {
         Some(Problem::at(&file.path, number, format!("says `{}`", reference(line)?), FIX))
     });
-    in_names.chain(in_lines).collect()
+    in_lines.chain(in_names).collect()
 }
 
 /// The first «document» with a number in a line, however it is written.
