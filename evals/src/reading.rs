@@ -9,14 +9,13 @@ mod streams;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::Serialize;
 use strata_core::memory::Memory;
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Result, UserId};
 use strata_engine::Engine;
+use strata_language::Pattern;
 
 pub use parse::{Chat, ChatSession, Line, Mark, Operation, ReadingSet, Stream, load};
 
@@ -141,6 +140,11 @@ pub fn table(report: &ReadingReport) -> String {
             false_changes.per_cent()
         );
     }
+    add_chats(&mut text, report);
+    text
+}
+
+fn add_chats(text: &mut String, report: &ReadingReport) {
     text.push_str("chats     kept  wrong  answered  memories a chat\n");
     for (language, found) in &report.chats {
         let ChatFindings { kept, wrong, answered, memories } = found;
@@ -153,19 +157,15 @@ pub fn table(report: &ReadingReport) -> String {
             memories.part as f64 / memories.all.max(1) as f64
         );
     }
-    text
 }
 
 /// Words by which a memory says that something is over.
-static ENDED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)no longer|\bnot\b|n't\b|used to|formerly|previously|finished|completed|done|stopped|quit|left|sold|cancel|ended|until|instead|meant to|was going to|swapped|replaced|rather than|changed from|moved from|不再|没有|沒有|以前|已经|已經|完成|取消|曾|原来|原來|原本|本来|本來|改成|改为|改為|换成|換成|换到|換到",
-    )
-    .ok()
-});
+static ENDED: Pattern = Pattern::new(
+    r"(?i)no longer|\bnot\b|n't\b|used to|formerly|previously|finished|completed|done|stopped|quit|left|sold|cancel|ended|until|instead|meant to|was going to|swapped|replaced|rather than|changed from|moved from|不再|没有|沒有|以前|已经|已經|完成|取消|曾|原来|原來|原本|本来|本來|改成|改为|改為|换成|換成|换到|換到",
+);
 
 fn says_ended(text: &str) -> bool {
-    ENDED.as_ref().is_some_and(|ended| ended.is_match(text))
+    ENDED.is_match(text)
 }
 
 /// The most memories of a user that are read.

@@ -107,21 +107,26 @@ async fn of_store(engine: &Engine, user: Option<UserId>) -> Outcome<Examined> {
         examined.usage.answers = examined.usage.answers.max(answers);
         let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
         for memory in engine.memories.list(&user, &current).await? {
-            let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
-            examined.statements.push(ExaminedStatement {
-                id: memory.id.to_string(),
-                content: memory.content.clone(),
-                kind: memory.kind,
-                at: Some(memory.recorded_at),
-                owner: format!("{user}{session}"),
-                is_related: memory.notes.disputed.is_some() || memory.notes.thread.is_some(),
-                // Where too few answers are known, nothing is said about their use.
-                was_recalled: recalled.contains(&memory.id) || answers < examined.usage.answers,
-            });
+            // Where too few answers are known, nothing is said about their use.
+            let was_recalled = recalled.contains(&memory.id) || answers < examined.usage.answers;
+            examined.statements.push(statement(&user, &memory, was_recalled));
             examined.memories.push((user.clone(), memory));
         }
     }
     Ok(examined)
+}
+
+fn statement(user: &UserId, memory: &Memory, was_recalled: bool) -> ExaminedStatement {
+    let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
+    ExaminedStatement {
+        id: memory.id.to_string(),
+        content: memory.content.clone(),
+        kind: memory.kind,
+        at: Some(memory.recorded_at),
+        owner: format!("{user}{session}"),
+        is_related: memory.notes.disputed.is_some() || memory.notes.thread.is_some(),
+        was_recalled,
+    }
 }
 
 /// The number of a user's answers whose items are known, and the memories that they used.
