@@ -65,7 +65,7 @@ pub struct Observed {
     /// The same for sentences that share no word with the problem, once enough is known about it.
     #[serde(skip_serializing_if = "is_zero")]
     pub unlinked: u64,
-    /// Whether something was done after the cause was found, and nobody has complained since.
+    /// Whether something was done after the cause was found, without a complaint since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,
     /// Items of the state that may be small talk: they share no words with the problem, and were said beside sentences
@@ -138,7 +138,7 @@ pub struct DiagnosticState {
     /// Constraints and warnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// The circumstances: facts that nobody had to find out.
+    /// The circumstances: facts that were known from the start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
     /// The phase of the diagnosis.

@@ -1,4 +1,4 @@
-//! Finds memories that need a person's look: duplicates, contradictions that nobody noticed, junk, old todos, memories that are
+//! Finds memories that need a person's look: duplicates, unnoticed contradictions, junk, old todos, memories that are
 //! never recalled, and secrets.
 //!
 //! The checks work on statements alone, so that they also serve for memories of another program. They find and explain; the

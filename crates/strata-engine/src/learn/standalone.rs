@@ -156,7 +156,7 @@ fn reply(sentence: &mut ReadSentence, previous: &Previous) {
     }
 }
 
-/// A sentence that nobody understands becomes a memory only if it changes one, unless it names something that would be lost.
+/// A sentence that cannot be understood alone becomes a memory only if it changes one, unless it names something that would be lost.
 fn doubt(sentence: &mut ReadSentence) {
     if !names_value(&sentence.text) {
         sentence.verdict = Verdict::Statement(Standing::AsChange);

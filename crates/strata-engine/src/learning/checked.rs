@@ -35,7 +35,7 @@ const NEAR: usize = 3;
 pub struct ModelRecord {
     /// How often the model could not be used and the reader or the rules did its work.
     pub failures: u64,
-    /// Statements that were refused, because they hold a value that nobody said.
+    /// Statements that were refused, because they hold a value that was never said.
     pub refused_statements: u64,
     /// Changes that were refused, because the message does not speak about the memory.
     pub refused_changes: u64,
@@ -78,7 +78,7 @@ impl Learning {
         self.model.as_ref().map(|_| self.counts.record())
     }
 
-    /// Removes the statements of messages of which the model told something that nobody said. Returns the places of these
+    /// Removes the statements of messages of which the model told something that was never said. Returns the places of these
     /// messages, for the reader.
     pub(super) async fn refuse_unsaid(
         &self,

@@ -242,7 +242,7 @@ fn embedding_needed(report: &Report) -> Trigger {
     .judge((judged && report.requests >= MIN_REQUESTS).then_some(share), || match judged {
         true => too_few(report),
         false => {
-            "nobody has filed a complaint; `strata feedback REQUEST --kind meaning` files one".to_owned()
+            "no complaint has been filed; `strata feedback REQUEST --kind meaning` files one".to_owned()
         }
     })
 }

@@ -348,7 +348,7 @@ impl Intake<'_> {
                 let query = MemoryQuery::new(MemorySelect::Ids(vec![id]));
                 match self.vault.index.memories(user, &query).await?.first() {
                     None => Vec::new(),
-                    // Whoever removes a tombstone wants the statement gone.
+                    // A person who removes a tombstone wants the statement gone.
                     Some(_) if was_deleted => vec![Change::Forget(Forget::Memory(id))],
                     Some(memory) if memory.hidden.is_some() => Vec::new(),
                     Some(_) => vec![Change::HideMemory { id, hidden }],
