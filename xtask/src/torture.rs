@@ -80,7 +80,7 @@ const fn part(name: &'static str, package: &'static str, word: &'static str) -> 
     Campaign { name, package, test: None, filter: Some(word), rounds: None }
 }
 
-/// The result of a campaign.
+/// What became of a campaign.
 #[derive(Default)]
 struct Record {
     passed: u32,

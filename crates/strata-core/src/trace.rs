@@ -147,27 +147,6 @@ pub struct Explanation {
 }
 
 impl TraceCandidate {
-    /// A candidate that was not ranked.
-    pub fn unranked(item: ItemId, place: u32) -> Self {
-        Self {
-            item,
-            place,
-            terms: None,
-            words: None,
-            mean: None,
-            encoder: None,
-            timely: false,
-            likeness: None,
-            fresher_by: 0,
-            score: 0.0,
-            relevance: 0.0,
-            age_days: None,
-            served_score: None,
-            replaced_by: None,
-            outcome: Outcome::NotChosen,
-        }
-    }
-
     /// The outcome in words.
     pub fn reason(&self) -> String {
         match self.replaced_by {

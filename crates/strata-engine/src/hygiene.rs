@@ -46,7 +46,7 @@ const PAIRS_A_BATCH: usize = 32;
 
 /// A statement to examine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ExaminedStatement {
+pub struct Statement {
     /// The id, as the caller shows it.
     pub id: String,
     /// The text.
@@ -122,7 +122,7 @@ pub struct Use {
 /// near each other; the same words with another value are found without it too.
 pub async fn examine(
     learning: &Learning,
-    statements: &[ExaminedStatement],
+    statements: &[Statement],
     usage: Use,
     now: Timestamp,
 ) -> Result<Vec<Problem>> {
@@ -149,7 +149,7 @@ pub async fn examine(
 }
 
 /// The problems of a statement by itself.
-fn alone(place: usize, statement: &ExaminedStatement, usage: Use, now: Timestamp) -> Vec<Problem> {
+fn alone(place: usize, statement: &Statement, usage: Use, now: Timestamp) -> Vec<Problem> {
     let problem = |kind, why: String| Problem {
         kind,
         place,
@@ -223,7 +223,7 @@ fn junk(content: &str) -> Option<&'static str> {
 }
 
 /// Statements in the same words: all but the newest.
-fn same_words(statements: &[ExaminedStatement], without: &HashSet<usize>) -> Vec<Problem> {
+fn same_words(statements: &[Statement], without: &HashSet<usize>) -> Vec<Problem> {
     let mut groups: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
     for (place, statement) in statements.iter().enumerate().filter(|(place, _)| !without.contains(place)) {
         groups.entry((&statement.owner, normalised(&statement.content))).or_default().push(place);
@@ -244,7 +244,7 @@ fn same_words(statements: &[ExaminedStatement], without: &HashSet<usize>) -> Vec
 }
 
 /// Pairs of statements that share many terms, the older one first.
-fn near_pairs(statements: &[ExaminedStatement], without: &HashSet<usize>) -> Vec<(usize, usize)> {
+fn near_pairs(statements: &[Statement], without: &HashSet<usize>) -> Vec<(usize, usize)> {
     let terms: Vec<HashSet<String>> =
         statements.iter().map(|statement| analyse(&statement.content).into_iter().collect()).collect();
     let mut by_term: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
@@ -285,7 +285,7 @@ fn near_pairs(statements: &[ExaminedStatement], without: &HashSet<usize>) -> Vec
 /// The problems of pairs, by the reader or else by their words alone.
 async fn compared(
     learning: &Learning,
-    statements: &[ExaminedStatement],
+    statements: &[Statement],
     pairs: &[(usize, usize)],
 ) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
@@ -353,8 +353,8 @@ pub fn shown(content: &str) -> String {
 mod tests {
     use super::*;
 
-    fn statement(id: &str, content: &str, day: i64) -> ExaminedStatement {
-        ExaminedStatement {
+    fn statement(id: &str, content: &str, day: i64) -> Statement {
+        Statement {
             id: id.to_owned(),
             content: content.to_owned(),
             kind: MemoryKind::Fact,
@@ -399,24 +399,24 @@ mod tests {
     fn a_statement_alone_may_be_a_secret_stale_or_unused() {
         let now = Timestamp::from_second(100 * 86_400).unwrap();
         let used = Use { answers: 50 };
-        let check = |statement: &ExaminedStatement, usage: Use, expected: &[ProblemKind]| {
+        let check = |statement: &Statement, usage: Use, expected: &[ProblemKind]| {
             let found: Vec<_> =
                 alone(0, statement, usage, now).into_iter().map(|problem| problem.kind).collect();
             assert_eq!(found, expected, "{}", statement.content);
         };
         let secret = statement("1", "Mara's card is 4539 5787 6362 1486", 99);
         check(&secret, used, &[ProblemKind::Secret]);
-        let todo = ExaminedStatement {
+        let todo = Statement {
             kind: MemoryKind::Todo,
             was_recalled: true,
             ..statement("2", "Mara has to call the roofer", 10)
         };
         check(&todo, used, &[ProblemKind::StaleTodo]);
-        check(&ExaminedStatement { at: Timestamp::from_second(80 * 86_400).ok(), ..todo }, used, &[]);
+        check(&Statement { at: Timestamp::from_second(80 * 86_400).ok(), ..todo }, used, &[]);
         let unused = statement("3", "Mara's first bicycle was green", 10);
         check(&unused, used, &[ProblemKind::NeverRecalled]);
         check(&unused, Use { answers: 19 }, &[]);
-        check(&ExaminedStatement { was_recalled: true, ..unused }, used, &[]);
+        check(&Statement { was_recalled: true, ..unused }, used, &[]);
     }
 
     #[test]
@@ -424,7 +424,7 @@ mod tests {
         let all = [
             statement("new", "Mara plays the cello.", 9),
             statement("old", "mara plays the  cello", 3),
-            ExaminedStatement { owner: "other".into(), ..statement("foreign", "Mara plays the cello", 1) },
+            Statement { owner: "other".into(), ..statement("foreign", "Mara plays the cello", 1) },
         ];
         let found = same_words(&all, &HashSet::new());
         assert_eq!(kinds(&found), [(ProblemKind::Duplicate, 1)]);
@@ -437,10 +437,10 @@ mod tests {
             statement("a", "Mara rents a flat in Leipzig", 1),
             statement("b", "Mara rents a flat in Dresden", 5),
             statement("c", "The cello needs new strings", 2),
-            ExaminedStatement { owner: "other".into(), ..statement("d", "Mara rents a flat in Halle", 1) },
+            Statement { owner: "other".into(), ..statement("d", "Mara rents a flat in Halle", 1) },
         ];
         assert_eq!(near_pairs(&all, &HashSet::new()), [(0, 1)]);
-        let related = all.map(|one| ExaminedStatement { is_related: true, ..one });
+        let related = all.map(|one| Statement { is_related: true, ..one });
         assert!(near_pairs(&related, &HashSet::new()).is_empty());
     }
 

@@ -165,7 +165,7 @@ pub fn mem0_memories(path: &Path) -> Result<Vec<FileMemory>> {
         let Remembered { id, user, content, created_at, updated_at, .. } = memory;
         FileMemory { id, user, content, at: updated_at.or(created_at) }
     };
-    // An ended or deleted memory needs no mending.
+    // What has ended or was deleted needs no mending.
     let current = contents.memories.into_iter().filter(Remembered::is_current);
     Ok(current.map(seen).collect())
 }

@@ -255,19 +255,19 @@ fn form_of(keys: &Map<String, Value>) -> Option<Format> {
 
 /// Understands a file of a known form. With `skip_bad`, conversations and lines of a wrong shape are counted and left out.
 pub(crate) fn understand(source: &Source, format: Format, skip_bad: bool) -> Result<Contents> {
-    let mut reader = FileReader { source, skip_bad, contents: Contents::default() };
+    let mut reading = Reading { source, skip_bad, contents: Contents::default() };
     for text in &source.texts {
         match format {
-            Format::OpenAi => openai::read(text, &mut reader)?,
-            Format::ChatGpt => chatgpt::read(text, &mut reader)?,
-            Format::Claude => claude::read(text, &mut reader)?,
-            Format::Mem0 => mem0::read(text, &mut reader)?,
-            Format::Neutral => neutral::read(text, &mut reader)?,
-            Format::Markdown | Format::Text => notes::read(text, format, &mut reader),
+            Format::OpenAi => openai::read(text, &mut reading)?,
+            Format::ChatGpt => chatgpt::read(text, &mut reading)?,
+            Format::Claude => claude::read(text, &mut reading)?,
+            Format::Mem0 => mem0::read(text, &mut reading)?,
+            Format::Neutral => neutral::read(text, &mut reading)?,
+            Format::Markdown | Format::Text => notes::read(text, format, &mut reading),
             Format::Strata => return Err(Error::internal("an export of Strata is read by `archive`")),
         }
     }
-    Ok(reader.contents)
+    Ok(reading.contents)
 }
 
 /// Understands any bytes, in the form that they seem to have and in every other one.
@@ -286,13 +286,13 @@ pub(crate) fn fuzz_understand(data: &[u8]) {
 }
 
 /// A file that is being understood.
-pub(crate) struct FileReader<'a> {
+pub(crate) struct Reading<'a> {
     source: &'a Source,
     skip_bad: bool,
     contents: Contents,
 }
 
-impl FileReader<'_> {
+impl Reading<'_> {
     /// Takes the part at a place, or the reason why it cannot be understood.
     fn take<T>(&mut self, line: u64, what: &str, part: Result<T, String>) -> Result<Option<T>> {
         match part {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
-use super::{FileReader, moment, objects, reason};
+use super::{Reading, moment, objects, reason};
 use crate::foreign::Said;
 
 #[derive(Deserialize)]
@@ -46,12 +46,12 @@ struct Author {
     role: String,
 }
 
-pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
-    for (number, (line, raw)) in (1..).zip(objects(text, &reader.source.path)?) {
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
+    for (number, (line, raw)) in (1..).zip(objects(text, &reading.source.path)?) {
         let what = format!("conversation {number}");
         let parsed = serde_json::from_str::<Conversation>(raw.get()).map_err(|error| reason(&error));
         let parsed = parsed.and_then(|conversation| Ok((path(&conversation)?, conversation)));
-        let Some((path, conversation)) = reader.take(line, &what, parsed)? else { continue };
+        let Some((path, conversation)) = reading.take(line, &what, parsed)? else { continue };
         let mut messages = Vec::new();
         let on_path: HashSet<&str> = path.iter().map(String::as_str).collect();
         for id in &path {
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
             };
             match said(message) {
                 Ok(said) => messages.push(said),
-                Err(Some(left_out)) => reader.contents.skipped.add(left_out),
+                Err(Some(left_out)) => reading.contents.skipped.add(left_out),
                 Err(None) => {}
             }
         }
@@ -69,9 +69,9 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
                 && node.message.as_ref().is_some_and(|message| said(message).is_ok())
         });
         for _ in beside {
-            reader.contents.skipped.add("messages of abandoned branches");
+            reading.contents.skipped.add("messages of abandoned branches");
         }
-        reader.add_chat(number, conversation.id, conversation.title, what, messages);
+        reading.add_chat(number, conversation.id, conversation.title, what, messages);
     }
     Ok(())
 }

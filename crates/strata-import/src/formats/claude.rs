@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
-use super::{FileReader, moment, objects, reason};
+use super::{Reading, moment, objects, reason};
 use crate::foreign::Said;
 
 #[derive(Deserialize)]
@@ -28,11 +28,11 @@ struct Message {
     files: Vec<Map<String, Value>>,
 }
 
-pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
-    for (number, (line, raw)) in (1..).zip(objects(text, &reader.source.path)?) {
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
+    for (number, (line, raw)) in (1..).zip(objects(text, &reading.source.path)?) {
         let what = format!("conversation {number}");
         let parsed = serde_json::from_str::<Conversation>(raw.get()).map_err(|error| reason(&error));
-        let Some(conversation) = reader.take(line, &what, parsed)? else { continue };
+        let Some(conversation) = reading.take(line, &what, parsed)? else { continue };
         let mut messages = Vec::new();
         for message in conversation.chat_messages {
             let role = match message.sender.as_str() {
@@ -40,13 +40,13 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
                 "assistant" => Ok(Role::Assistant),
                 other => Err(format!("sender `{other}` is unknown")),
             };
-            let Some(role) = reader.take(line, &what, role)? else { continue };
+            let Some(role) = reading.take(line, &what, role)? else { continue };
             match said(message, role) {
                 Some(said) => messages.push(said),
-                None => reader.contents.skipped.add("empty messages"),
+                None => reading.contents.skipped.add("empty messages"),
             }
         }
-        reader.add_chat(number, conversation.uuid, conversation.name, what, messages);
+        reading.add_chat(number, conversation.uuid, conversation.name, what, messages);
     }
     Ok(())
 }

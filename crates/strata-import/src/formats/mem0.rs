@@ -11,7 +11,7 @@ use strata_core::memory::{MemoryKind, TodoState};
 use strata_core::turn::{Hidden, HiddenReason, Metadata};
 use strata_core::{Error, Result};
 
-use super::{FileReader, lines, moment, objects, reason};
+use super::{Reading, lines, moment, objects, reason};
 use crate::foreign::Remembered;
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ struct Row {
     certainty: Option<u8>,
 }
 
-pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
     let is_lines = {
         let first = text.trim_start().lines().next().unwrap_or_default();
         first.starts_with('{') && serde_json::from_str::<Row>(first).is_ok()
@@ -46,12 +46,12 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
     if is_lines {
         for (line, text) in lines(text) {
             let row = serde_json::from_str::<Row>(text).map_err(|error| reason(&error));
-            take(row, line, "memory", reader)?;
+            take(row, line, "memory", reading)?;
         }
         return Ok(());
     }
     let mut is_cut = false;
-    for (line, raw) in objects(text, &reader.source.path)? {
+    for (line, raw) in objects(text, &reading.source.path)? {
         // `get_all` answers with an object that holds the list.
         let rows = match serde_json::from_str::<Answer>(raw.get()) {
             Ok(answer) => {
@@ -62,11 +62,11 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
         };
         for (number, row) in (1..).zip(rows) {
             let row = serde_json::from_value::<Row>(row).map_err(|error| error.to_string());
-            take(row, line, &format!("memory {number}"), reader)?;
+            take(row, line, &format!("memory {number}"), reading)?;
         }
     }
     if is_cut {
-        reader.contents.skipped.add("next page or more; save every page of `get_all` and import them too");
+        reading.contents.skipped.add("next page or more; save every page of `get_all` and import them too");
     }
     Ok(())
 }
@@ -78,14 +78,14 @@ struct Answer {
     next: Option<Value>,
 }
 
-fn take(row: Result<Row, String>, line: u64, what: &str, reader: &mut FileReader<'_>) -> Result<()> {
+fn take(row: Result<Row, String>, line: u64, what: &str, reading: &mut Reading<'_>) -> Result<()> {
     if row.as_ref().is_ok_and(|row| row.memory.trim().is_empty()) {
-        reader.contents.skipped.add("empty memories");
+        reading.contents.skipped.add("empty memories");
         return Ok(());
     }
     let memory = row.and_then(|row| remembered(row, line));
-    if let Some(memory) = reader.take(line, what, memory)? {
-        reader.contents.memories.push(memory);
+    if let Some(memory) = reading.take(line, what, memory)? {
+        reading.contents.memories.push(memory);
     }
     Ok(())
 }

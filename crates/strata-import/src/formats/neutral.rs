@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use strata_core::{Result, Role};
 
-use super::{FileReader, lines, moment, reason};
+use super::{Reading, lines, moment, reason};
 use crate::foreign::{Chat, Said};
 
 #[derive(Deserialize)]
@@ -28,10 +28,10 @@ struct Turn {
     timestamp: Option<Value>,
 }
 
-pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
     for (line, text) in lines(text) {
         let parsed = serde_json::from_str::<Conversation>(text).map_err(|error| reason(&error));
-        let Some(conversation) = reader.take(line, "conversation", parsed)? else { continue };
+        let Some(conversation) = reading.take(line, "conversation", parsed)? else { continue };
         for session in conversation.sessions {
             let began = moment(session.timestamp.as_ref());
             let turns = session.turns.into_iter().filter(|turn| !turn.text.trim().is_empty());
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
                 let created_at = moment(turn.timestamp.as_ref()).or(began);
                 Said { id: turn.turn_id, role, name, content: turn.text, created_at }
             });
-            reader.contents.chats.push(Chat {
+            reading.contents.chats.push(Chat {
                 user: Some(conversation.conversation_id.clone()),
                 session: session.session_id,
                 title: None,

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use strata_core::Role;
 
-use super::{FileReader, Format};
+use super::{Format, Reading};
 use crate::foreign::{Chat, Said};
 use crate::values::written;
 
@@ -16,20 +16,20 @@ const MAX_NOTE_CHARS: usize = 4_000;
 /// The most characters of a speaker's name at the beginning of a line.
 const MAX_SPEAKER_CHARS: usize = 24;
 
-pub(super) fn read(text: &str, format: Format, reader: &mut FileReader<'_>) {
+pub(super) fn read(text: &str, format: Format, reading: &mut Reading<'_>) {
     let (front, body) = if format == Format::Markdown { front_matter(text) } else { ("", text) };
-    let source = reader.source;
+    let source = reading.source;
     let at = date_in(front).or_else(|| date_of_name(&source.stem)).or(source.modified);
     let title =
         field(front, "title").or_else(|| (format == Format::Markdown).then(|| heading(body)).flatten());
     let messages = transcript(body, at).unwrap_or_else(|| notes(body, format, at));
     if messages.is_empty() {
-        reader.contents.skipped.add("files without text");
+        reading.contents.skipped.add("files without text");
         return;
     }
     let (session, place) = (source.name.clone(), "the file".to_owned());
     let chat = Chat { session, is_named_by_file: true, title, place, messages, ..Chat::default() };
-    reader.contents.chats.push(chat);
+    reading.contents.chats.push(chat);
 }
 
 /// The lines between `---` at the beginning of a Markdown file, and the rest.

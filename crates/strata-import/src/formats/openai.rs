@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use strata_core::hash::{FNV_START, fnv_append};
 use strata_core::{Result, Role};
 
-use super::{FileReader, lines, moment, objects, reason};
+use super::{Reading, lines, moment, objects, reason};
 use crate::foreign::{Chat, Said};
 
 /// A line of the log.
@@ -22,12 +22,12 @@ struct Logged {
     skipped: Vec<&'static str>,
 }
 
-pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
     let mut sessions = Sessions::default();
     let mut lone = Vec::new();
     let is_list = text.trim_start().starts_with('[');
     let parts: Vec<(u64, &str)> = if is_list {
-        objects(text, &reader.source.path)?.into_iter().map(|(line, raw)| (line, raw.get())).collect()
+        objects(text, &reading.source.path)?.into_iter().map(|(line, raw)| (line, raw.get())).collect()
     } else {
         lines(text).collect()
     };
@@ -41,21 +41,21 @@ pub(super) fn read(text: &str, reader: &mut FileReader<'_>) -> Result<()> {
             }),
             false => logged(&object).map(Some),
         });
-        if let Some(Some(logged)) = reader.take(line, "entry", logged)? {
+        if let Some(Some(logged)) = reading.take(line, "entry", logged)? {
             for reason in &logged.skipped {
-                reader.contents.skipped.add(*reason);
+                reading.contents.skipped.add(*reason);
             }
-            let name = reader.session(line);
+            let name = reading.session(line);
             sessions.take(logged, line, name);
         }
     }
     if !lone.is_empty() {
-        let session = reader.source.stem.clone();
+        let session = reading.source.stem.clone();
         let place = "the file".to_owned();
         let chat = Chat { session, is_named_by_file: true, place, messages: lone, ..Chat::default() };
-        reader.contents.chats.push(chat);
+        reading.contents.chats.push(chat);
     }
-    reader.contents.chats.extend(sessions.chats);
+    reading.contents.chats.extend(sessions.chats);
     Ok(())
 }
 

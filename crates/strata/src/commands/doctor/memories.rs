@@ -10,7 +10,7 @@ use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, MetricQue
 use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ItemId, MemoryId, UserId};
 use strata_engine::Engine;
-use strata_engine::hygiene::{self, ExaminedStatement, Problem, ProblemKind, Use};
+use strata_engine::hygiene::{self, Problem, ProblemKind, Statement, Use};
 
 use super::Args;
 use crate::commands::{Context, jobs};
@@ -19,7 +19,7 @@ use crate::output::{Output, ask, can_ask, note};
 
 /// The statements, and the memories of the store that they are; none for a file.
 struct Examined {
-    statements: Vec<ExaminedStatement>,
+    statements: Vec<Statement>,
     memories: Vec<(UserId, Memory)>,
     usage: Use,
 }
@@ -84,7 +84,7 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-fn in_json<'a>(problem: &'a Problem, statements: &'a [ExaminedStatement]) -> ProblemJson<'a> {
+fn in_json<'a>(problem: &'a Problem, statements: &'a [Statement]) -> ProblemJson<'a> {
     let (one, other) = (&statements[problem.place], problem.other.map(|other| &statements[other]));
     ProblemJson {
         problem,
@@ -107,26 +107,21 @@ async fn of_store(engine: &Engine, user: Option<UserId>) -> Outcome<Examined> {
         examined.usage.answers = examined.usage.answers.max(answers);
         let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
         for memory in engine.memories.list(&user, &current).await? {
-            // Where too few answers are known, nothing is said about their use.
-            let was_recalled = recalled.contains(&memory.id) || answers < examined.usage.answers;
-            examined.statements.push(statement(&user, &memory, was_recalled));
+            let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
+            examined.statements.push(Statement {
+                id: memory.id.to_string(),
+                content: memory.content.clone(),
+                kind: memory.kind,
+                at: Some(memory.recorded_at),
+                owner: format!("{user}{session}"),
+                is_related: memory.notes.disputed.is_some() || memory.notes.thread.is_some(),
+                // Where too few answers are known, nothing is said about their use.
+                was_recalled: recalled.contains(&memory.id) || answers < examined.usage.answers,
+            });
             examined.memories.push((user.clone(), memory));
         }
     }
     Ok(examined)
-}
-
-fn statement(user: &UserId, memory: &Memory, was_recalled: bool) -> ExaminedStatement {
-    let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
-    ExaminedStatement {
-        id: memory.id.to_string(),
-        content: memory.content.clone(),
-        kind: memory.kind,
-        at: Some(memory.recorded_at),
-        owner: format!("{user}{session}"),
-        is_related: memory.notes.disputed.is_some() || memory.notes.thread.is_some(),
-        was_recalled,
-    }
 }
 
 /// The number of a user's answers whose items are known, and the memories that they used.
@@ -158,7 +153,7 @@ fn of_file(file: &Path, user: Option<&UserId>) -> Outcome<Examined> {
     let statements = memories
         .into_iter()
         .filter(|memory| user.is_none_or(|user| memory.user.as_deref() == Some(user.as_str())))
-        .map(|memory| ExaminedStatement {
+        .map(|memory| Statement {
             id: memory.id,
             content: memory.content,
             kind: MemoryKind::Fact,
@@ -200,7 +195,7 @@ fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outco
     Ok(())
 }
 
-/// The decision about a problem.
+/// What to do about a problem.
 enum Choice {
     Mend,
     Leave,
@@ -217,7 +212,12 @@ async fn mend(engine: &Engine, problems: &[Problem], examined: &Examined, yes: b
         if gone.contains(&memory.id) || other.is_some_and(|other| gone.contains(&other.id)) {
             continue;
         }
-        match choice(problem, memory, other, yes)? {
+        let choice = match yes {
+            true if problem.is_sure => Choice::Mend,
+            true => Choice::Leave,
+            false => asked(problem, memory, other)?,
+        };
+        match choice {
             Choice::Mend => {
                 apply(engine, user, problem.kind, memory, other).await?;
                 gone.insert(memory.id);
@@ -238,14 +238,6 @@ fn remedy(kind: ProblemKind) -> &'static str {
         ProblemKind::Duplicate => "delete the older memory",
         ProblemKind::Junk | ProblemKind::NeverRecalled => "delete the memory",
         ProblemKind::StaleTodo => "drop the todo",
-    }
-}
-
-fn choice(problem: &Problem, memory: &Memory, other: Option<&Memory>, yes: bool) -> Outcome<Choice> {
-    match yes {
-        true if problem.is_sure => Ok(Choice::Mend),
-        true => Ok(Choice::Leave),
-        false => asked(problem, memory, other),
     }
 }
 
