@@ -65,7 +65,7 @@ pub struct Observed {
     /// The same for sentences that share no word with the problem, once enough is known about it.
     #[serde(skip_serializing_if = "is_zero")]
     pub unlinked: u64,
-    /// Whether something was done after the cause was found, without a complaint since.
+    /// Whether something was done after the cause was found, and nobody has complained since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,
     /// Items of the state that may be small talk: they share no words with the problem, and were said beside sentences
