@@ -2,7 +2,8 @@
 //!
 //! An entry has the setting's name, its field in [`Config`] with the values that the field accepts, and one line about it.
 //! Everything else follows from the table: the known keys of `strata.toml`, the names of variables, the defaults (which are
-//! those of the fields), the checks, `strata config`, and the tables of `docs/configuration.md`.
+//! those of the fields), the checks, `strata config`, and the tables of `docs/configuration.md`, which
+//! `UPDATE_DOCS=1 cargo nextest run -p strata every_setting_is_in_the_documentation` writes.
 
 use strata_core::scope::RecallScope;
 use strata_engine::EmbedItems;
