@@ -277,14 +277,14 @@ fn check_disk(path: &Path) -> Option<Finding> {
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let found = format!("{} are free in `{}`", size(free), directory.display());
-    match free {
-        ..DISK_PROBLEM_BYTES => finding(
-            Status::Problem,
-            format!("only {found}; free some space, because writes are about to fail"),
-        ),
-        ..DISK_WARNING_BYTES => finding(Status::Warning, format!("only {found}; free some space soon")),
-        _ => finding(Status::Ok, found),
+    if free < DISK_PROBLEM_BYTES {
+        let what = format!("only {found}; free some space, because writes are about to fail");
+        return finding(Status::Problem, what);
     }
+    if free < DISK_WARNING_BYTES {
+        return finding(Status::Warning, format!("only {found}; free some space soon"));
+    }
+    finding(Status::Ok, found)
 }
 
 #[cfg(not(unix))]
