@@ -149,6 +149,15 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// A candidate that the index in memory has not ranked.
     pub(super) fn unranked(id: ItemId, created_at: i64, score: f32, relevance: f32) -> Self {
-        Self { id, created_at, score, relevance, standing: relevance, ranked: None, judged: None, replaced_by: None }
+        Self {
+            id,
+            created_at,
+            score,
+            relevance,
+            standing: relevance,
+            ranked: None,
+            judged: None,
+            replaced_by: None,
+        }
     }
 }

@@ -241,9 +241,7 @@ fn embedding_needed(report: &Report) -> Trigger {
     }
     .judge((judged && report.requests >= MIN_REQUESTS).then_some(share), || match judged {
         true => too_few(report),
-        false => {
-            "no complaint has been filed; `strata feedback REQUEST --kind meaning` files one".to_owned()
-        }
+        false => "no complaint has been filed; `strata feedback REQUEST --kind meaning` files one".to_owned(),
     })
 }
 
