@@ -49,7 +49,7 @@ impl Event {
 pub struct Dialogue {
     /// The id.
     pub id: String,
-    /// What the dialogue tests.
+    /// The subject of the dialogue.
     pub category: String,
     /// The statements that are known before the dialogue.
     #[serde(default)]

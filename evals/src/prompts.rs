@@ -1,4 +1,4 @@
-//! What a prompt still tells of a long conversation: each question's answer lies in a turn that the prompt no longer shows,
+//! How much a prompt still tells of a long conversation: each question's answer lies in a turn that the prompt no longer shows,
 //! and the prompt of each strategy and budget is searched for it.
 //!
 //! Start reading at [`load`] and [`run`]. `docs/evals.md` describes the format of the files.
@@ -28,7 +28,7 @@ const MESSAGES: usize = 20;
 /// The number of turns at the end that any prompt may show.
 const RECENT: usize = 20;
 
-/// What a prompt consists of.
+/// The parts of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
     /// Strata's prompt with this history, with or without what recall finds.

@@ -9,14 +9,13 @@ mod streams;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::Serialize;
 use strata_core::memory::Memory;
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Result, UserId};
 use strata_engine::Engine;
+use strata_language::Pattern;
 
 pub use parse::{Chat, ChatSession, Line, Mark, Operation, ReadingSet, Stream, load};
 
@@ -61,6 +60,17 @@ pub struct StreamFindings {
     pub false_changes: Share,
 }
 
+impl StreamFindings {
+    /// Adds the findings of one stream.
+    fn add(&mut self, one: &Self) {
+        self.kept.add(one.kept);
+        self.stale.add(one.stale);
+        self.junk.add(one.junk);
+        self.false_changes.add(one.false_changes);
+        self.truth.count(one.kept.part == one.kept.all && one.stale.part == 0);
+    }
+}
+
 /// The results of chats in one language.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ChatFindings {
@@ -72,6 +82,16 @@ pub struct ChatFindings {
     pub answered: Share,
     /// The number of current memories, and of chats.
     pub memories: Share,
+}
+
+impl ChatFindings {
+    /// Adds the findings of one chat.
+    fn add(&mut self, one: &Self) {
+        self.kept.add(one.kept);
+        self.wrong.add(one.wrong);
+        self.answered.add(one.answered);
+        self.memories.add(one.memories);
+    }
 }
 
 /// The results by language.
@@ -94,21 +114,12 @@ pub async fn run(
     let mut report = ReadingReport::default();
     for (number, stream) in set.streams.iter().enumerate() {
         let found = streams::run(engine, stream, number, &mut report.notes).await?;
-        let findings = report.streams.entry(stream.language.clone()).or_default();
-        findings.kept.add(found.kept);
-        findings.stale.add(found.stale);
-        findings.junk.add(found.junk);
-        findings.false_changes.add(found.false_changes);
-        findings.truth.count(found.kept.part == found.kept.all && found.stale.part == 0);
+        report.streams.entry(stream.language.clone()).or_default().add(&found);
         progress(number + 1);
     }
     for (number, chat) in set.chats.iter().enumerate() {
         let found = chats::run(engine, chat, number, &mut report.notes).await?;
-        let findings = report.chats.entry(chat.language.clone()).or_default();
-        findings.kept.add(found.kept);
-        findings.wrong.add(found.wrong);
-        findings.answered.add(found.answered);
-        findings.memories.add(found.memories);
+        report.chats.entry(chat.language.clone()).or_default().add(&found);
         progress(set.streams.len() + number + 1);
     }
     Ok(report)
@@ -129,6 +140,11 @@ pub fn table(report: &ReadingReport) -> String {
             false_changes.per_cent()
         );
     }
+    add_chats(&mut text, report);
+    text
+}
+
+fn add_chats(text: &mut String, report: &ReadingReport) {
     text.push_str("chats     kept  wrong  answered  memories a chat\n");
     for (language, found) in &report.chats {
         let ChatFindings { kept, wrong, answered, memories } = found;
@@ -141,19 +157,15 @@ pub fn table(report: &ReadingReport) -> String {
             memories.part as f64 / memories.all.max(1) as f64
         );
     }
-    text
 }
 
 /// Words by which a memory says that something is over.
-static ENDED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)no longer|\bnot\b|n't\b|used to|formerly|previously|finished|completed|done|stopped|quit|left|sold|cancel|ended|until|instead|meant to|was going to|swapped|replaced|rather than|changed from|moved from|不再|没有|沒有|以前|已经|已經|完成|取消|曾|原来|原來|原本|本来|本來|改成|改为|改為|换成|換成|换到|換到",
-    )
-    .ok()
-});
+static ENDED: Pattern = Pattern::new(
+    r"(?i)no longer|\bnot\b|n't\b|used to|formerly|previously|finished|completed|done|stopped|quit|left|sold|cancel|ended|until|instead|meant to|was going to|swapped|replaced|rather than|changed from|moved from|不再|没有|沒有|以前|已经|已經|完成|取消|曾|原来|原來|原本|本来|本來|改成|改为|改為|换成|換成|换到|換到",
+);
 
 fn says_ended(text: &str) -> bool {
-    ENDED.as_ref().is_some_and(|ended| ended.is_match(text))
+    ENDED.is_match(text)
 }
 
 /// The most memories of a user that are read.

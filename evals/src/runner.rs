@@ -220,6 +220,19 @@ impl OrderResults {
     fn new(questions: usize) -> Self {
         Self { ranked: vec![Vec::new(); questions], calls: Vec::with_capacity(questions) }
     }
+
+    fn report(self, set: &Set, order: Order, reranked: bool) -> OrderReport {
+        OrderReport {
+            order,
+            reranked,
+            turn: score(set, &self.ranked, Level::Turn),
+            session: score(set, &self.ranked, Level::Session),
+            latency: Latency::of(self.calls),
+            run: std::iter::zip(&set.questions, self.ranked)
+                .map(|(question, ranked)| RunLine { question_id: question.question_id.clone(), ranked })
+                .collect(),
+        }
+    }
 }
 
 struct Runner<'a> {
@@ -415,16 +428,8 @@ impl Runner<'_> {
         let seconds = self.recording.as_secs_f64();
         let turns_per_second = if seconds > 0.0 { self.state.turns as f64 / seconds } else { 0.0 };
         let variants = self.options.variants().into_iter();
-        let orders = variants.zip(self.asked).map(|((order, reranked), asked)| OrderReport {
-            order,
-            reranked,
-            turn: score(set, &asked.ranked, Level::Turn),
-            session: score(set, &asked.ranked, Level::Session),
-            latency: Latency::of(asked.calls),
-            run: std::iter::zip(&set.questions, asked.ranked)
-                .map(|(question, ranked)| RunLine { question_id: question.question_id.clone(), ranked })
-                .collect(),
-        });
+        let orders =
+            variants.zip(self.asked).map(|((order, reranked), asked)| asked.report(set, order, reranked));
         Report {
             set: set.name.clone(),
             conversations: set.conversations.len(),

@@ -65,7 +65,7 @@ fn dead_links(pages: &BTreeMap<String, String>) -> Vec<String> {
     dead
 }
 
-/// What the author wrote, without the frame around it.
+/// The author's text, without the frame around it.
 fn main_part(page: &str) -> &str {
     let start = page.find("<main>").unwrap_or(0);
     let end = page.find("</main>").unwrap_or(page.len());

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 
 type Step<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
-/// What became of a step, and how long it took.
+/// The result of a step, and how long it took.
 type Outcome = (&'static str, &'static str, Duration);
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {

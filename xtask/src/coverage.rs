@@ -1,4 +1,4 @@
-//! `cargo xtask coverage`: which lines the tests reach. The figures are printed and judged by nobody.
+//! `cargo xtask coverage`: which lines the tests reach. The figures are printed and not judged.
 //!
 //! It builds everything once more, instrumented, and runs all tests in that build. The check prints only the crates whose
 //! tests need nothing but themselves.

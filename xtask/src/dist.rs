@@ -11,7 +11,7 @@ use crate::process;
 use crate::tools;
 use crate::workspace::Workspace;
 
-/// What lies beside the binary in its archive.
+/// The files beside the binary in its archive.
 const BESIDE: &[&str] =
     &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "packages/strata.service"];
 

@@ -41,12 +41,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut failed = Vec::new();
     for target in targets(workspace, &arguments.targets)? {
         let mut fuzz = Command::new(&tool);
-        fuzz.current_dir(workspace.root()).env("RUSTUP_TOOLCHAIN", "nightly");
-        // Rust's own checks find what goes wrong in safe code; without a sanitizer more inputs are tried.
-        fuzz.args(["fuzz", "run", "--dev", "--sanitizer", "none", &target, "--"]);
-        fuzz.arg(format!("-max_total_time={}", arguments.minutes * 60))
-            .args(["-max_len=4096", "-print_final_stats=1"]);
-        if !fuzz.status()?.success() {
+        if !fuzz_with(&mut fuzz, workspace, &target, arguments.minutes).status()?.success() {
             failed.push(target);
         }
     }
@@ -54,6 +49,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         bail!("these targets failed, see fuzz/artifacts: {}", failed.join(", "));
     }
     Ok(())
+}
+
+fn fuzz_with<'a>(
+    fuzz: &'a mut Command,
+    workspace: &Workspace,
+    target: &str,
+    minutes: u64,
+) -> &'a mut Command {
+    fuzz.current_dir(workspace.root()).env("RUSTUP_TOOLCHAIN", "nightly");
+    // Rust's own checks find what goes wrong in safe code; without a sanitizer more inputs are tried.
+    fuzz.args(["fuzz", "run", "--dev", "--sanitizer", "none", target, "--"]);
+    fuzz.arg(format!("-max_total_time={}", minutes * 60)).args(["-max_len=4096", "-print_final_stats=1"])
 }
 
 /// The names of the targets that were asked for, or of all.

@@ -147,7 +147,7 @@ fn write_stand_in(workspace: &Workspace, binary: &Path, shim: &Path) -> Result<(
     process::run(Command::new("chmod").arg("+x").arg(&program))
 }
 
-/// What cargo says about a program that it has built.
+/// The message of cargo about a program that it has built.
 fn artifact(workspace: &Workspace, binary: &Path) -> Result<Value> {
     let mut cargo = workspace.cargo();
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);

@@ -89,7 +89,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// What a rule found: its name, each place with what is wrong, and what to do once for all problems with the same answer.
+/// The findings of a rule: its name, each place with what is wrong, and what to do once for all problems with the same answer.
 fn report(name: &str, problems: &[Problem]) -> String {
     if problems.is_empty() {
         return String::new();

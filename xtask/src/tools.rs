@@ -1,4 +1,4 @@
-//! What the checks need beside Rust, and how to get it.
+//! The tools that the checks need beside Rust, and how to get them.
 //!
 //! System packages are installed only by root and only where that was not forbidden; Python and Node packages go into
 //! folders of our own under `target`, pinned. To need another program, add it to [`TOOLS`].
@@ -132,7 +132,7 @@ pub(crate) fn packages_folder(target: &Path) -> PathBuf {
     target.join("packages")
 }
 
-/// What the virtual environment is made from.
+/// The packages of the virtual environment.
 const PINS: &str = "xtask/requirements.txt";
 
 /// The clients of the providers' APIs, which need other versions of the same packages.

@@ -46,17 +46,16 @@ impl Workspace {
         command
     }
 
-    /// The files under version control, and those that would be on the next `git add`, sorted.
+    /// The files under version control, and those that would be on the next `git add`, sorted. Build folders of any name are
+    /// left out: cargo marks each with a `CACHEDIR.TAG`.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
         let mut git = Command::new("git");
         git.current_dir(&self.root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         let listing = process::output(&mut git).context("listing the files needs git and a clone")?;
-        let mut files: Vec<PathBuf> = listing
-            .split('\0')
-            .filter(|name| !name.is_empty())
-            .map(PathBuf::from)
-            .filter(|file| self.root.join(file).is_file())
-            .collect();
+        let mut files: Vec<PathBuf> =
+            listing.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
+        leave_caches_out(&mut files);
+        files.retain(|file| self.root.join(file).is_file());
         files.sort();
         files.dedup();
         Ok(files)
@@ -80,6 +79,12 @@ impl Workspace {
         let json = process::output(&mut cargo)?;
         serde_json::from_str(&json).context("reading what `cargo metadata` printed")
     }
+}
+
+fn leave_caches_out(files: &mut Vec<PathBuf>) {
+    let tags = files.iter().filter(|file| file.ends_with("CACHEDIR.TAG"));
+    let caches: Vec<PathBuf> = tags.filter_map(|tag| Some(tag.parent()?.to_owned())).collect();
+    files.retain(|file| !caches.iter().any(|cache| file.starts_with(cache)));
 }
 
 /// The part of `cargo metadata` that the rules need.
@@ -119,7 +124,7 @@ pub(crate) struct Edge {
     pub(crate) dep_kinds: Vec<EdgeKind>,
 }
 
-/// What an edge is for: `None` is an ordinary dependency, else `dev` or `build`.
+/// The purpose of an edge: `None` is an ordinary dependency, else `dev` or `build`.
 #[derive(Deserialize)]
 pub(crate) struct EdgeKind {
     pub(crate) kind: Option<String>,
@@ -135,5 +140,19 @@ impl Metadata {
             Some(package) => Ok(&package.name),
             None => bail!("`cargo metadata` names no package `{id}`"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_folder_of_any_name_is_left_out() {
+        let names =
+            ["a.rs", "target-2/CACHEDIR.TAG", "target-2/debug/build/x.rs", "target-2.md", "fuzz/b.rs"];
+        let mut files: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+        leave_caches_out(&mut files);
+        assert_eq!(files, ["a.rs", "target-2.md", "fuzz/b.rs"].map(PathBuf::from));
     }
 }

@@ -1,7 +1,7 @@
 //! A model of how a deployment on PostgreSQL grows: requests a second, users and storage for 1, 3 and 10 Strata nodes.
 //!
 //! The cost of one request comes from the group `postgres`; everything else is arithmetic on it, so another machine needs other
-//! constants and no other formulas. What is left out: the network, and models that answer more slowly than memory.
+//! constants and no other formulas. Left out: the network, and models that answer more slowly than memory.
 //! `cargo xtask bench scale` prints the table, and a test compares it with `docs/scale.md`.
 
 use anyhow::Result;
@@ -47,7 +47,7 @@ const EXCHANGES_AN_HOUR: f64 = 20.0;
 /// The share of all users who chat in the busiest hour.
 const ACTIVE: f64 = 0.05;
 
-/// What a number of nodes carries.
+/// The load that a number of nodes carries.
 struct Capacity {
     nodes: f64,
     /// Exchanges a second, as far as Strata and as far as PostgreSQL can carry them.

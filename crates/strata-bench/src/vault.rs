@@ -115,12 +115,7 @@ fn measure_saved_files(bench: &Bench, report: &mut Report) -> Result<()> {
         let path = root.join(format!("entries/topic-{}/facts/saved-{number}.md", number % 100));
         let start = Instant::now();
         fs::write(path, format!("The {word} swims in the north basin.\n"))?;
-        let request = RecallRequest::new(format!("where does {word} swim"));
-        loop {
-            let found = bench.runtime.block_on(engine.recall.ask(&user, &request))?;
-            if found.items.iter().any(|item| item.item.content().contains(&word)) {
-                break;
-            }
+        while !bench.runtime.block_on(is_found(&engine, &user, &word))? {
             ensure!(start.elapsed() < Duration::from_secs(30), "a saved file was not found");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -131,7 +126,13 @@ fn measure_saved_files(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What a watcher costs while nothing happens.
+async fn is_found(engine: &Engine, user: &UserId, word: &str) -> Result<bool> {
+    let request = RecallRequest::new(format!("where does {word} swim"));
+    let found = engine.recall.ask(user, &request).await?;
+    Ok(found.items.iter().any(|item| item.item.content().contains(word)))
+}
+
+/// The costs of a watcher while nothing happens.
 fn measure_idle(bench: &Bench, report: &mut Report) -> Result<()> {
     let root = fresh(bench, "idle");
     write_facts(&root, bench.size(10_000, 500))?;

@@ -88,12 +88,9 @@ fn stem(id: &str, names: Names) -> String {
             cut = stem.len();
         }
         let first = at == 0 && (character == '.' || is_device);
-        if first || must_escape(character, names) {
-            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-                stem.push_str(&format!("%{byte:02X}"));
-            }
-        } else {
-            stem.push(character);
+        match first || must_escape(character, names) {
+            true => push_escaped(character, &mut stem),
+            false => stem.push(character),
         }
     }
     if stem.len() <= MAX_STEM_BYTES {
@@ -103,6 +100,12 @@ fn stem(id: &str, names: Names) -> String {
     stem.push_str(DIGEST_MARK);
     stem.push_str(&hex(&Sha256::digest(id.as_bytes())[..DIGEST_CHARS / 2]));
     stem
+}
+
+fn push_escaped(character: char, stem: &mut String) {
+    for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+        stem.push_str(&format!("%{byte:02X}"));
+    }
 }
 
 fn must_escape(character: char, names: Names) -> bool {

@@ -78,7 +78,7 @@ impl PromptUse {
     }
 }
 
-/// What a person says about a request.
+/// A person's judgement of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
@@ -105,7 +105,7 @@ impl Named for FeedbackKind {
 /// A complaint about a request, filed by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
-    /// What went wrong.
+    /// The kind of failure.
     pub kind: FeedbackKind,
     /// The time at which it was filed.
     pub at: Timestamp,

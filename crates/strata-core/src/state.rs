@@ -110,7 +110,7 @@ impl Observed {
     }
 }
 
-/// What is known about the problem that a session works on. Word patterns fill it from replies, and the reader from the
+/// The known facts about the problem that a session works on. Word patterns fill it from replies, and the reader from the
 /// sentences of both speakers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -138,7 +138,7 @@ pub struct DiagnosticState {
     /// Constraints and warnings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// The circumstances: facts that nobody had to find out.
+    /// The circumstances: facts that were known from the start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
     /// The phase of the diagnosis.

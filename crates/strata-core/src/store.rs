@@ -224,7 +224,7 @@ impl Growth {
     }
 }
 
-/// What came on one day.
+/// The new turns and memories of one day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GrowthDay {
     /// The number of whole days since the moment that was asked for.

@@ -106,7 +106,7 @@ pub struct Turn {
 
 impl Turn {
     /// Whether the turn still belongs to its conversation. An evicted turn does: it has left recall to make room, and
-    /// nobody took it back.
+    /// it was not taken back.
     pub fn is_in_conversation(&self) -> bool {
         self.hidden.is_none_or(|hidden| hidden.reason == HiddenReason::Evicted)
     }

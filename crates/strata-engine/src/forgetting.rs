@@ -111,7 +111,7 @@ mod tests {
             world.engine.prompting.note_chat(&world.user, row).await;
             let rows = world.engine.requests.list(&world.user, None, 9).await.unwrap();
             assert!(rows.is_empty(), "{rows:?}");
-            // What is asked afterwards is noted.
+            // Later questions are noted.
             world.recall(&asked).await;
             assert_eq!(world.engine.requests.list(&world.user, None, 9).await.unwrap().len(), 1);
         }

@@ -17,7 +17,7 @@ const MAX_REMEMBERED: usize = 10_000;
 /// A user, or one of the user's sessions.
 type Part = (UserId, Option<SessionId>);
 
-/// What was forgotten, each with an id that was made at that time.
+/// The forgotten users and sessions, each with an id that was made at that time.
 #[derive(Default)]
 pub(crate) struct Forgotten(Mutex<HashMap<Part, Uuid>>);
 

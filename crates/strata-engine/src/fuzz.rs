@@ -21,7 +21,7 @@ pub fn segment(data: &[u8]) {
     crate::index::fuzz_segment(data);
 }
 
-/// What a model answers when it is asked for statements or for a plan: a plan that is accepted passes its own check.
+/// A model's answer when it is asked for statements or for a plan: a plan that is accepted passes its own check.
 pub fn answers(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let said =

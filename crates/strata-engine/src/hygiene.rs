@@ -1,4 +1,4 @@
-//! Finds memories that need a person's look: duplicates, contradictions that nobody noticed, junk, old todos, memories that are
+//! Finds memories that need a person's look: duplicates, unnoticed contradictions, junk, old todos, memories that are
 //! never recalled, and secrets.
 //!
 //! The checks work on statements alone, so that they also serve for memories of another program. They find and explain; the
@@ -111,7 +111,7 @@ pub struct Problem {
     pub is_sure: bool,
 }
 
-/// What is known about the use of memories.
+/// The known use of memories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Use {
     /// The number of answers whose items are known.
@@ -130,7 +130,7 @@ pub async fn examine(
     for (place, statement) in statements.iter().enumerate() {
         problems.extend(alone(place, statement, usage, now));
     }
-    // What is thrown away anyway is not compared.
+    // Junk is not compared, because it is removed anyway.
     let junk: HashSet<usize> = problems
         .iter()
         .filter(|problem| problem.kind == ProblemKind::Junk)
@@ -282,7 +282,7 @@ fn near_pairs(statements: &[Statement], without: &HashSet<usize>) -> Vec<(usize,
     pairs
 }
 
-/// What the reader, or else the words alone, make of pairs.
+/// The problems of pairs, by the reader or else by their words alone.
 async fn compared(
     learning: &Learning,
     statements: &[Statement],

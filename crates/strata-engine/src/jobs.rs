@@ -158,7 +158,7 @@ pub struct Learned {
     pub events: Vec<InferredEvent>,
 }
 
-/// What went wrong in the background, as far as this process did the work.
+/// The failures in the background, as far as this process did the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobRecord {
     /// Jobs that were given up, by kind.
@@ -230,7 +230,7 @@ impl Jobs {
         }
     }
 
-    /// What went wrong in this process.
+    /// The failures in this process.
     pub fn record(&self) -> JobRecord {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

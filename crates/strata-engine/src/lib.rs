@@ -58,7 +58,7 @@ pub use prompting::{
     BlockSources, ChatMemory, ChatQuestion, ChatSnapshot, Preview, PromptRequest, Prompted, Prompting,
 };
 pub use recall::Recall;
-pub use recording::{Ending, Exchange, ExchangeIds, Keeper, Recorded, Recording, align};
+pub use recording::{Ending, Exchange, ExchangeIds, KeptBy, Recorded, Recording, align};
 pub use reporting::{REPORT_DAYS, Reporting};
 pub use requests::{CLIENTS_SPACE, Requests};
 pub use sessions::Sessions;

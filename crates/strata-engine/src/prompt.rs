@@ -75,7 +75,7 @@ pub struct PromptSettings {
     pub filter: FilterSettings,
     /// The length of the rolling summary.
     pub summary: SummarySettings,
-    /// What stands in the place of the turns that a prompt no longer shows.
+    /// The replacement of the turns that a prompt no longer shows.
     pub history: History,
     /// The profiles that read messages and appear in prompts. Defaults to [`Profile::shipped`].
     pub profiles: Vec<Profile>,
@@ -231,7 +231,7 @@ fn replace_cut(cut: &mut Vec<Cut>, layer: &str, what: &str) {
     cut.push(Cut { layer: layer.to_owned(), count: 0, what: what.to_owned() });
 }
 
-/// What stands in the place of the turns that a prompt no longer shows.
+/// The replacement of the turns that a prompt no longer shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum History {

@@ -25,7 +25,7 @@ use crate::limits::Limits;
 use crate::prompt::PromptRules;
 
 pub(crate) use append::{MAX_TRIES, session_now};
-pub use exchange::{Ending, Exchange, ExchangeIds, Keeper};
+pub use exchange::{Ending, Exchange, ExchangeIds, KeptBy};
 pub(crate) use fold::Unfolded;
 pub(crate) use leave::left_space;
 pub(crate) use queue::Queues;
@@ -43,7 +43,7 @@ pub struct Recording {
     pub(crate) prompts: Arc<PromptRules>,
     /// The writers of each session at the moment.
     pub(crate) queues: Arc<Queues>,
-    /// What was forgotten while a chat was under way.
+    /// The users and sessions that were forgotten while a chat was under way.
     pub(crate) forgotten: Arc<Forgotten>,
     /// The number of turns recorded through this part and its clones.
     pub(crate) recorded: Arc<AtomicU64>,

@@ -97,9 +97,9 @@ pub struct Report {
     pub days: Vec<DayFigures>,
     /// Tokens shown to models, against sending everything.
     pub tokens: TokenFigures,
-    /// What failed.
+    /// The failures.
     pub failures: FailureFigures,
-    /// What models cost.
+    /// The costs of models.
     pub cost: CostFigures,
     /// The rows of the evolution plan's table.
     pub triggers: Vec<Trigger>,

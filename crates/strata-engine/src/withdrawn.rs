@@ -35,10 +35,10 @@ const MAX_NAMED: usize = 12;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Withdrawn {
     memories: Vec<TakenBack>,
-    /// What still holds: current memories.
+    /// The statements that still hold: current memories.
     held: Vec<Vec<String>>,
     sentences: Vec<TakenBack>,
-    /// What is still said: sentences of the other turns.
+    /// The sentences of the other turns, which are still said.
     said: Vec<Vec<String>>,
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use strata_core::id::TurnId;
 use strata_core::memory::{MemoryKind, MemoryNotes, TodoState};
@@ -276,14 +276,18 @@ fn with_ids(user: &UserId, session: &SessionId, form: &str, chat: &Chat) -> Vec<
         let mut message = NewMessage::new(said.role, strip_injected(&said.content));
         message.name.clone_from(&said.name);
         message.created_at = said.created_at;
-        let mut origin = json!({ "format": form, "conversation": chat.session });
-        if let Some(id) = &said.id {
-            origin["message"] = id.as_str().into();
-        }
-        message.metadata = Metadata::from_iter([("import".to_owned(), origin)]);
+        message.metadata = Metadata::from_iter([("import".to_owned(), origin(form, chat, said))]);
         (TurnId(id), message)
     });
     messages.collect()
+}
+
+fn origin(form: &str, chat: &Chat, said: &Said) -> Value {
+    let mut origin = json!({ "format": form, "conversation": chat.session });
+    if let Some(id) = &said.id {
+        origin["message"] = id.as_str().into();
+    }
+    origin
 }
 
 /// Adds the memories that the store does not have. `tell` is called with the number of those that are done.

@@ -20,7 +20,7 @@ use strata_core::error::{io_reason, shown};
 use strata_core::names::{Named, unknown};
 use strata_core::{Error, Result};
 
-use crate::foreign::Contents;
+use crate::foreign::{Chat, Contents, Said};
 
 /// A form of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
@@ -158,7 +158,7 @@ fn unzipped(path: &Path, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
     Ok(parts)
 }
 
-/// Extensions of program code and of its data. Its paragraphs would become turns that nobody said.
+/// Extensions of program code and of its data. Its paragraphs would become turns that were never said.
 const CODE: [&str; 44] = [
     "py", "rs", "js", "mjs", "cjs", "ts", "tsx", "jsx", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs",
     "go", "rb", "php", "swift", "scala", "lua", "pl", "r", "jl", "hs", "ex", "exs", "erl", "clj", "dart",
@@ -303,6 +303,22 @@ impl Reading<'_> {
             }
             Err(reason) => Err(damaged(&self.source.path, line, &format!("{what}: {reason}"))),
         }
+    }
+
+    /// Adds a conversation of an export, with its id and title if the export has them.
+    fn add_chat(
+        &mut self,
+        number: u64,
+        id: Option<String>,
+        title: Option<String>,
+        place: String,
+        messages: Vec<Said>,
+    ) {
+        let is_named_by_file = id.is_none();
+        let session = id.unwrap_or_else(|| self.session(number));
+        let title = title.filter(|title| !title.trim().is_empty());
+        let chat = Chat { session, is_named_by_file, title, place, messages, ..Chat::default() };
+        self.contents.chats.push(chat);
     }
 
     /// The name of a session that the file does not name.

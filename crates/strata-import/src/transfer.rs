@@ -334,19 +334,27 @@ async fn verify(from: &dyn Store, to: &dyn Store, user: &UserId, models: &[Strin
         ("request rows", one.requests, two.requests),
         ("vectors", one.vectors, two.vectors),
     ];
-    for (what, (count, digest), (copied, copy_digest)) in pairs {
-        if count != copied {
-            return Err(Error::conflict(format!(
-                "user `{user}` has {count} {what} in the source and {copied} in the target; \
-                 stop everything that writes to either, and run this again"
-            )));
-        }
-        if digest != copy_digest {
-            return Err(Error::conflict(format!(
-                "the {what} of user `{user}` differ between the source and the target; \
-                 choose an empty target, and stop everything that writes to the source"
-            )));
-        }
+    pairs.into_iter().try_for_each(|(what, one, two)| verify_kind(user, what, one, two))
+}
+
+/// Compares the number and the digest of the items of one kind.
+fn verify_kind(
+    user: &UserId,
+    what: &str,
+    (count, digest): (u64, u64),
+    (copied, copy_digest): (u64, u64),
+) -> Result<()> {
+    if count != copied {
+        return Err(Error::conflict(format!(
+            "user `{user}` has {count} {what} in the source and {copied} in the target; \
+             stop everything that writes to either, and run this again"
+        )));
+    }
+    if digest != copy_digest {
+        return Err(Error::conflict(format!(
+            "the {what} of user `{user}` differ between the source and the target; \
+             choose an empty target, and stop everything that writes to the source"
+        )));
     }
     Ok(())
 }

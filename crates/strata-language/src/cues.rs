@@ -1,4 +1,4 @@
-//! What a message says about the memory that it needs: phrases that point at an earlier conversation or at the current
+//! Cues in a message about the memory that it needs: phrases that point at an earlier conversation or at the current
 //! session, and requests that need nothing of a user's own.
 //!
 //! Courtesies, which need no memory either, are in [`crate::content`].

@@ -7,6 +7,7 @@
 pub mod amounts;
 pub mod content;
 pub mod cues;
+mod pattern;
 pub mod plan;
 pub mod rules;
 mod same;
@@ -16,4 +17,5 @@ pub mod statements;
 pub mod text;
 pub mod time;
 
+pub use pattern::Pattern;
 pub use same::normalised;

@@ -172,7 +172,7 @@ fn in_programs(text: &str) -> impl Iterator<Item = Secret> {
     }))
 }
 
-/// What stands in the place of a secret in texts that are made from messages.
+/// The placeholder for a secret in texts that are made from messages.
 const REDACTED: &str = "[secret]";
 
 /// The text with each secret replaced by its first two characters and dots.

@@ -1,6 +1,6 @@
 //! From a message to statements in the speaker's own words: its pieces, and a piece in the third person.
 //!
-//! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`aside`] finds the
+//! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`left_out`] finds the
 //! pieces that are not the speaker's own word by the form of the whole message: quotations, pasted text, code, fiction.
 //! [`third_person`] rewrites a piece for a memory. No value is lost or invented: a rewriting that would change a number,
 //! a name or a date is not used. [`facts`] cuts a compound sentence into facts that stand alone, and [`parts`] cuts a statement when only a part of it changes.
@@ -8,13 +8,13 @@
 //! Deliberately absent: what a piece means and whether it is worth remembering. A reader decides that, or the
 //! [`rules`](crate::rules).
 
-mod aside;
 mod chinese;
 mod context;
 mod dates;
 mod english;
 mod facts;
 mod items;
+mod left_out;
 mod lists;
 mod orders;
 mod others;
@@ -27,18 +27,17 @@ mod same_fact;
 mod sense;
 mod values;
 
-use std::sync::LazyLock;
-
 use jiff::Timestamp;
-use regex::Regex;
 
-pub use aside::{Aside, Leaning, aside, is_housekeeping};
+use crate::Pattern;
+
 pub use context::{
     addresses, announces, in_reply_to, is_asked, is_bare, is_fragment, is_lead_in, is_rest, is_short_answer,
     lacks_referent, names_value, without_reply, without_request,
 };
 pub use facts::{facts, with_subject};
 pub use items::without_items;
+pub use left_out::{Leaning, LeftOut, is_housekeeping, left_out};
 pub use orders::{hold_orders, without_orders};
 pub use pairs::without_one;
 pub use parts::{joined, parts};
@@ -64,13 +63,10 @@ pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
 
 /// The text without the greetings, interjections and conjunctions before it. A «no» stays, because it says something.
 pub fn without_greeting(said: &str) -> &str {
-    static GREETING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
-        )
-        .ok()
-    });
-    let end = GREETING.as_ref().and_then(|greeting| greeting.find(said)).map_or(0, |greeting| greeting.end());
+    static GREETING: Pattern = Pattern::new(
+        r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
+    );
+    let end = GREETING.find(said).map_or(0, |greeting| greeting.end());
     let rest = &said[end..];
     let rest = if rest.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_WITHOUT_GREETING {
         said
@@ -82,11 +78,10 @@ pub fn without_greeting(said: &str) -> &str {
 
 /// The text without a conjunction or «actually» before the first person: these join it to what was said before.
 fn without_conjunction(said: &str) -> &str {
-    static JOINED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )").ok()
-    });
-    let rest =
-        JOINED.as_ref().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
+    static JOINED: Pattern = Pattern::new(
+        r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )",
+    );
+    let rest = JOINED.get().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
     rest.map_or(said, |start| &said[start..])
 }
 

@@ -5,6 +5,7 @@
 
 mod encoder;
 mod gloss;
+mod lazy;
 mod reader;
 mod reranker;
 pub(crate) mod session;

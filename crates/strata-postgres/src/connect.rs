@@ -65,7 +65,7 @@ impl Servers {
         let connecting = last.unwrap_or(&self.none).connect(tls.clone());
         match refused {
             Some(error) => tokio::time::timeout(self.within, connecting).await.unwrap_or(Err(error)),
-            // The driver lets nobody make an error for a server that says nothing: the caller's own limit ends the wait.
+            // The driver's errors cannot be made here for a server that says nothing: the caller's own limit ends the wait.
             None => connecting.await,
         }
     }
@@ -104,7 +104,7 @@ impl Encryption {
             }
         };
         if let Ok(Err(error)) = tokio::time::timeout(CANCEL_WITHIN, asking).await {
-            tracing::debug!(%error, "a statement that nobody waits for cannot be cancelled");
+            tracing::debug!(%error, "an abandoned statement cannot be cancelled");
         }
     }
 }

@@ -234,7 +234,7 @@ impl Connections {
         done
     }
 
-    /// Closes the connections that nobody uses: they lead to a server that has not answered.
+    /// Closes the unused connections: they lead to a server that has not answered.
     fn mistrust(&self) {
         tracing::warn!("PostgreSQL does not answer; connecting anew");
         self.pool.retain(|_, _| false);

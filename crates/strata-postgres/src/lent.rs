@@ -12,7 +12,7 @@ use crate::sql;
 /// A connection in use.
 pub(crate) type Connection = Arc<Object>;
 
-/// A connection out of the pool. Unless it is given back it is closed, so nobody inherits a statement that still runs, or an open
+/// A connection out of the pool. Unless it is given back it is closed, so no caller inherits a statement that still runs, or an open
 /// transaction.
 pub(crate) struct Lent {
     connection: Option<Connection>,
@@ -47,7 +47,7 @@ impl Drop for Lent {
         let running = (!connection.is_closed()).then(|| connection.cancel_token());
         match Arc::try_unwrap(connection) {
             Ok(connection) => drop(Object::take(connection)),
-            // Whoever still holds it must not give it back to the pool in the middle of a transaction.
+            // A caller that still holds it must not give it back to the pool in the middle of a transaction.
             Err(connection) => std::mem::forget(connection),
         }
         if let (Some(running), Some(encryption)) = (running, self.cancel.take())

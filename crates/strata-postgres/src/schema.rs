@@ -57,7 +57,7 @@ const ATTEMPTS: u32 = 10;
 
 /// The contents of a database before any change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum DatabaseState {
     /// No table of Strata: it can be filled.
     Empty,
     /// A store of this version, an older one, or a newer one that this program may use, with its number of partitions.
@@ -67,7 +67,7 @@ enum Found {
 /// Brings the database to this version in one transaction, and returns its number of partitions. `partitions` counts only
 /// when the tables are made.
 pub(crate) async fn migrate(client: &Client, partitions: u32) -> Outcome<u32> {
-    if let Found::Store { version, partitions } = inspect(client).await?
+    if let DatabaseState::Store { version, partitions } = inspect(client).await?
         && version >= VERSION
     {
         return Ok(partitions);
@@ -101,8 +101,8 @@ pub(crate) async fn lock(client: &Client) -> Outcome<()> {
 async fn migrate_locked(client: &Client, partitions: u32) -> Outcome<u32> {
     lock(client).await?;
     let (from, partitions) = match inspect(client).await? {
-        Found::Empty => (0, partitions),
-        Found::Store { version, partitions } => (version, partitions),
+        DatabaseState::Empty => (0, partitions),
+        DatabaseState::Store { version, partitions } => (version, partitions),
     };
     if from >= VERSION {
         return Ok(partitions);
@@ -182,7 +182,7 @@ const RELATIONS: [&str; 18] = [
 ];
 
 /// Reads the format, without writing. A schema with tables of another program and a store of a later Strata are refused.
-async fn inspect(client: &Client) -> Outcome<Found> {
+async fn inspect(client: &Client) -> Outcome<DatabaseState> {
     let sql = "SELECT to_regclass('strata_format') IS NOT NULL,
                       array_to_string(ARRAY(SELECT name FROM unnest($1::text[]) name
                                             WHERE to_regclass(name) IS NOT NULL), '`, `')";
@@ -196,10 +196,10 @@ async fn inspect(client: &Client) -> Outcome<Found> {
         .into());
     }
     if !is_store {
-        return Ok(Found::Empty);
+        return Ok(DatabaseState::Empty);
     }
     let sql = "SELECT version, oldest_reader, partitions FROM strata_format";
-    let Some(row) = first(client, sql, &[]).await? else { return Ok(Found::Empty) };
+    let Some(row) = first(client, sql, &[]).await? else { return Ok(DatabaseState::Empty) };
     let number = |column| -> Outcome<u32> { Ok(row.try_get::<_, i32>(column)?.unsigned_abs()) };
     let (version, oldest) = (number(0)?, number(1)?);
     if oldest > VERSION {
@@ -209,5 +209,5 @@ async fn inspect(client: &Client) -> Outcome<Found> {
         ))
         .into());
     }
-    Ok(Found::Store { version, partitions: number(2)? })
+    Ok(DatabaseState::Store { version, partitions: number(2)? })
 }

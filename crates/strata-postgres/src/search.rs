@@ -64,7 +64,7 @@ fn wanted(query: &TextQuery) -> u32 {
 
 /// A found item that is not read yet.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct ScoredRow {
     pub(crate) score: f32,
     pub(crate) created_at: i64,
     pub(crate) is_turn: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Found {
 
 /// The items that share a term with the question, with their BM25 scores: `k1` is 1.2 and `b` 0.75, the defaults of Lucene and
 /// Elasticsearch. Every item of the user counts for the statistics, and only visible ones are returned.
-async fn by_words(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<Vec<Found>> {
+async fn by_words(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<Vec<ScoredRow>> {
     let (once, twice): (Vec<String>, Vec<String>) =
         text::query_terms(&query.text).iter().map(|term| terms::queries(user, term)).unzip();
     let Some(totals) = totals(client, user).await? else { return Ok(Vec::new()) };
@@ -119,7 +119,7 @@ async fn by_words(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<
     ];
     all(client, &sql, args, |row| {
         let (score, created_at) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(Found { score, created_at, is_turn: row.try_get(2)?, id: row.try_get(3)? })
+        Ok(ScoredRow { score, created_at, is_turn: row.try_get(2)?, id: row.try_get(3)? })
     })
     .await
 }
@@ -141,7 +141,7 @@ async fn similar(
     query: &TextQuery,
     least: f32,
     extensions: Extensions,
-) -> Outcome<Vec<Found>> {
+) -> Outcome<Vec<ScoredRow>> {
     let Some((items, _)) = totals(client, user).await? else { return Ok(Vec::new()) };
     let looks_up = extensions.trigrams && items > COMPARED as f32;
     let tables = [
@@ -188,7 +188,7 @@ struct Similar {
     words: SimilarWords,
     least: f32,
     compared: HashSet<(bool, Uuid)>,
-    found: Vec<Found>,
+    found: Vec<ScoredRow>,
 }
 
 impl Similar {
@@ -205,7 +205,7 @@ impl Similar {
             }
             let score = self.words.score(row.try_get(2)?);
             if score > 0.0 && score >= self.least {
-                self.found.push(Found { score, created_at: row.try_get(1)?, is_turn, id });
+                self.found.push(ScoredRow { score, created_at: row.try_get(1)?, is_turn, id });
             }
         }
         Ok(())
@@ -219,13 +219,13 @@ impl Similar {
 }
 
 /// Best first; of items with the same score the newest comes first.
-pub(crate) fn best_first(a: &Found, b: &Found) -> Ordering {
+pub(crate) fn best_first(a: &ScoredRow, b: &ScoredRow) -> Ordering {
     let newest = || (b.created_at, !b.is_turn, b.id).cmp(&(a.created_at, !a.is_turn, a.id));
     b.score.total_cmp(&a.score).then_with(newest)
 }
 
 /// Reads the found items whole.
-pub(crate) async fn load(client: &Client, user: &UserId, found: Vec<Found>) -> Outcome<Vec<Hit>> {
+pub(crate) async fn load(client: &Client, user: &UserId, found: Vec<ScoredRow>) -> Outcome<Vec<Hit>> {
     let ids = |is_turn: bool| -> Vec<Uuid> {
         found.iter().filter(|found| found.is_turn == is_turn).map(|found| found.id).collect()
     };
@@ -243,7 +243,7 @@ pub(crate) async fn load(client: &Client, user: &UserId, found: Vec<Found>) -> O
             items.insert((false, memory.id.0), Item::Memory(memory));
         }
     }
-    let hit = |found: &Found| {
+    let hit = |found: &ScoredRow| {
         let item = items.remove(&(found.is_turn, found.id))?;
         Some(Hit { item, score: found.score })
     };

@@ -174,7 +174,7 @@ impl Store for PostgresStore {
     }
 
     // The head may come from the replica or from the primary. What changed comes from the primary: a server that lags behind the
-    // one with the head would leave items out, and nobody would ask for them again.
+    // one with the head would leave items out, and they would not be asked for again.
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
         Box::pin(
             self.primary.read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await }),

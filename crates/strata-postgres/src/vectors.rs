@@ -15,7 +15,7 @@ use tokio_postgres::Client;
 use crate::connection::Connections;
 use crate::error::Outcome;
 use crate::row::{bound, micros};
-use crate::search::{self, Found, VISIBLE_MEMORY, VISIBLE_TURN};
+use crate::search::{self, ScoredRow, VISIBLE_MEMORY, VISIBLE_TURN};
 use crate::sql::{all, args, execute, first};
 
 /// The search reads this many times the wanted number of vectors first, because the items of some cannot be seen, and this many
@@ -87,7 +87,7 @@ pub(crate) async fn nearest(client: &Client, user: &UserId, query: &VectorQuery)
         let rows = all(client, &sql, args, |row| {
             let (score, created_at): (f32, i64) = (row.try_get(0)?, row.try_get(1)?);
             let Some(is_turn) = row.try_get::<_, Option<bool>>(2)? else { return Ok(Err(created_at)) };
-            Ok(Ok(Found { score, created_at, is_turn, id: row.try_get(3)? }))
+            Ok(Ok(ScoredRow { score, created_at, is_turn, id: row.try_get(3)? }))
         });
         let mut found = Vec::new();
         for row in rows.await? {

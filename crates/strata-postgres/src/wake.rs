@@ -152,7 +152,7 @@ where
     let sql = format!("LISTEN {CHANNEL}");
     let listening = async {
         client.batch_execute(&sql).await?;
-        // Whatever was enqueued while nobody listened.
+        // Jobs that were enqueued while no process listened.
         heard.notify_waiters();
         std::future::pending::<Result<(), tokio_postgres::Error>>().await
     };

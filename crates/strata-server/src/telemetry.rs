@@ -78,7 +78,7 @@ impl Meters {
             );
             metrics::describe_counter!(
                 MODEL_REFUSALS,
-                "Statements of the learning model with a value that nobody said, and changes that the message does not speak about."
+                "Statements of the learning model with a value that was never said, and changes that the message does not speak about."
             );
             metrics::describe_counter!(DEAD_JOBS, "Jobs that this process gave up, by kind.");
             metrics::describe_counter!(
@@ -148,7 +148,7 @@ impl Meters {
         });
     }
 
-    /// What went wrong in the background, as the engine counts it.
+    /// The failures in the background, as the engine counts it.
     pub(crate) fn jobs(&self, record: JobRecord) {
         metrics::with_local_recorder(&self.recorder, || {
             // Summaries are counted from the start, so that an alert on them has a value.

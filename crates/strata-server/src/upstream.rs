@@ -70,7 +70,7 @@ pub(crate) struct ProxyState {
     pub(crate) background: BackgroundReplies,
     /// Each recording holds a permit. If all are free, nothing is being recorded.
     pub(crate) recordings: Arc<Semaphore>,
-    /// What could not be recorded yet.
+    /// The exchanges that could not be recorded yet.
     pub(crate) spill: Spill,
 }
 
@@ -86,7 +86,7 @@ impl ProxyState {
         }
     }
 
-    /// Waits until all exchanges that have passed are recorded, at most for this time. Replies that nobody has fetched are
+    /// Waits until all exchanges that have passed are recorded, at most for this time. Replies that were not fetched are
     /// given up.
     pub(crate) async fn finish(&self, most: Duration) {
         self.background.give_up();
@@ -195,7 +195,7 @@ impl Upstream {
         }
     }
 
-    /// What to do about a request that did not reach the upstream. The setting to look at is that of the server which did not answer.
+    /// The remedy for a request that did not reach the upstream. The setting to look at is that of the server which did not answer.
     fn unreached(&self, at_proxy: bool) -> String {
         let url = &self.url;
         match &self.proxy {

@@ -1,7 +1,7 @@
 //! The default store: one SQLite file with its write-ahead log, one thread that writes, a few connections that read.
 //!
 //! Several processes may use one file: the database's own locks keep them apart, and no write depends on anything that this
-//! process remembers between two transactions. What is deliberately left alone: the meaning of turns and memories, and
+//! process remembers between two transactions. Deliberately absent: the meaning of turns and memories, and
 //! the search by vectors. Start reading at [`writer`], then [`apply`] for what is written and [`index`] for how text is found.
 
 mod apply;

@@ -133,7 +133,7 @@ impl Git {
         let message = format!("{subject}\n\n{body}");
         let message = format!("{}\n", message.trim());
         let commit = trimmed(self.said(&arguments, message.as_bytes(), None).await?);
-        // The branch moves only if nobody has moved it meanwhile.
+        // The branch moves only if it has not been moved meanwhile.
         let reason = format!("commit: {subject}");
         self.run(&["update-ref", "-m", &reason, "HEAD", &commit, head.as_deref().unwrap_or("")]).await?;
         Ok(())

@@ -118,7 +118,7 @@ impl VaultStore {
     }
 
     async fn step(&self, step: Step, commit: Option<&str>) -> Result<String> {
-        // Edits that nobody has taken in yet become a commit of their own.
+        // Edits that were not taken in yet become a commit of their own.
         self.sync().await?;
         let git = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?;
         let taken = git.begin(step, commit).await?;

@@ -15,7 +15,7 @@ use strata_core::store::ChangeSet;
 use strata_core::{Store, UserId};
 
 use super::dirty::Dirty;
-use super::form::{Given, Reading};
+use super::form::{Given, ReadItem};
 use super::front::Fault;
 use super::layout::FileKind;
 use super::row::Row;
@@ -51,7 +51,7 @@ struct Item {
 
 /// The item in a file.
 enum What {
-    Entry(Box<Reading>),
+    Entry(Box<ReadItem>),
     Session(Box<super::form::SessionFile>),
     Key(Box<strata_core::key::ApiKey>),
 }

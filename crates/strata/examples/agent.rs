@@ -12,7 +12,7 @@ async fn main() -> strata::Result<()> {
         [("monday", "Remind me to buy a helmet."), ("tuesday", "What did I want to buy?")]
     {
         let memory = ada.session(session)?;
-        // What the model is to be shown: the session as far as it fits, and what is remembered of all others.
+        // The model is shown the session as far as it fits, and what is remembered of all others.
         let prompt = memory.prompt(question, PromptFormat::Chat).await?;
         let PromptBody::Messages(messages) = prompt.body else { continue };
         let shown = messages.last().map(|message| message.content.clone()).unwrap_or_default();

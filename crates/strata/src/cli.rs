@@ -55,7 +55,7 @@ pub(crate) struct SettingArgs {
     /// The embedder: `builtin`, `words`, `onnx:DIR` or `URL#MODEL`
     #[arg(long, global = true, value_name = "EMBEDDER")]
     embedder: Option<String>,
-    /// What reads sentences: `builtin`, `off` or `onnx:DIR`
+    /// The reader of sentences: `builtin`, `off` or `onnx:DIR`
     #[arg(long, global = true, value_name = "READER")]
     reader: Option<String>,
     /// Set any setting by its name; `strata config` lists all settings

@@ -287,7 +287,7 @@ impl Context {
         }
     }
 
-    /// What is wrong with a store that should be a vault and is a folder of other files.
+    /// The message about a store that should be a vault and is a folder of other files.
     pub(crate) fn other_folder(&self) -> Option<String> {
         let StoreUrl::Vault(vault) = &self.config.store else { return None };
         is_other_folder(&vault.path).then(|| {

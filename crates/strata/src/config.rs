@@ -74,7 +74,7 @@ pub struct Config {
     pub prompts: PromptSettings,
     /// The models that make vectors and rank candidates.
     pub models: Models,
-    /// What learns.
+    /// The source of memories.
     pub learning: Learning,
     /// The model that a chat asks the upstream for.
     pub upstream_model: String,
@@ -102,7 +102,7 @@ pub struct Setting {
     pub value: String,
     /// The flag, variable or file, or `default`.
     pub origin: String,
-    /// What the setting is for, in one line.
+    /// The purpose of the setting, in one line.
     #[serde(skip)]
     pub about: &'static str,
 }

@@ -1,7 +1,7 @@
 //! Memory for any LLM application: the parts of the `strata` binary, for Rust programs that embed it.
 //!
 //! Start reading at [`Memory`]; most programs need nothing else. It is built from [`engine()`] and [`open_store`].
-//! What is deliberately absent: domain logic, which lives in `strata-engine`.
+//! Deliberately absent: domain logic, which lives in `strata-engine`.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -27,7 +27,7 @@ pub(crate) struct Output {
 pub(crate) enum Style {
     /// As the terminal shows text.
     Plain,
-    /// What memory says about itself.
+    /// Words of memory about itself.
     Memory,
     /// That something is not known.
     Unknown,

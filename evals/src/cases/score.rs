@@ -34,7 +34,7 @@ impl<'a> Slots<'a> {
             RuledOut, Todo, Unresolved,
         };
         let diagnostic = self.diagnostic;
-        // What was observed is a finding, whichever conclusion the sentence draws from it.
+        // An observation is a finding, whichever conclusion the sentence draws from it.
         let observed: &[CaseRole] = &[Finding, Fact, Cause, RuledOut, Resolved, Unresolved, Done, Constraint];
         [
             ("cause", &diagnostic.root_causes, &[Cause, Finding]),

@@ -24,11 +24,11 @@ pub struct LongConversation {
 pub struct Asked {
     /// The question.
     pub question: String,
-    /// What answers it.
+    /// Its answer.
     pub evidence: Evidence,
 }
 
-/// What answers a question.
+/// The answer of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence {
     /// These words, in the message at this place.

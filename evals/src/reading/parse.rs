@@ -28,7 +28,7 @@ pub struct Stream {
 /// A message of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What it does.
+    /// Its effect.
     pub operation: Operation,
     /// The message.
     pub text: String,
@@ -36,7 +36,7 @@ pub struct Line {
     pub values: Vec<String>,
 }
 
-/// What a message does to what was believed. A number is the place of an earlier line, from 0.
+/// The effect of a message on the beliefs before it. A number is the place of an earlier line, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// It is new and worth remembering.
@@ -60,7 +60,7 @@ pub struct Chat {
     pub language: String,
     /// Its sessions.
     pub sessions: Vec<ChatSession>,
-    /// What must hold at the end.
+    /// The conditions that must hold at the end.
     pub marks: Vec<Mark>,
 }
 
@@ -73,7 +73,7 @@ pub struct ChatSession {
     pub turns: Vec<(Role, String)>,
 }
 
-/// What must hold at the end of a chat.
+/// A condition that must hold at the end of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
     /// A value that must be believed.

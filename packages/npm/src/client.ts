@@ -76,8 +76,8 @@ export class Strata extends Transport {
       explain?: boolean | null;
       filters?: unknown | null;
       /**
-       * What to search: turns, memories and summaries. Without it, turns and memories; if none of
-       * them is relevant enough, the summaries (`retrieval_path` is then `summaries_only`).
+       * The kinds to search: turns, memories and summaries. Without it, turns and memories; if none
+       * of them is relevant enough, the summaries (`retrieval_path` is then `summaries_only`).
        */
       kinds?: Array<SearchedKind> | null;
       /** The most tokens of all items together, instead of the setting `max_context_tokens`. */

@@ -375,7 +375,7 @@ export interface SearchResponse {
   truncated: boolean;
   /** How many damaged items of the user were passed over; `strata doctor` names them. */
   unreadable?: number;
-  /** What the request left out although its answer depends on it. */
+  /** A name that the request left out although its answer depends on it. */
   warning?: string;
 }
 

@@ -99,8 +99,8 @@ class Strata(Transport):
         agent_id: Only memories of this agent.
         as_of: Searches the items that were visible at this time, instead of now.
         explain: Whether to return the outcome of each candidate, and to store it with the request.
-        kinds: What to search: turns, memories and summaries. Without it, turns and memories; if
-            none of them is relevant enough, the summaries (`retrieval_path` is then
+        kinds: The kinds to search: turns, memories and summaries. Without it, turns and memories;
+            if none of them is relevant enough, the summaries (`retrieval_path` is then
             `summaries_only`).
         max_tokens: The most tokens of all items together, instead of the setting
             `max_context_tokens`.
@@ -604,8 +604,8 @@ class AsyncStrata(AsyncTransport):
         agent_id: Only memories of this agent.
         as_of: Searches the items that were visible at this time, instead of now.
         explain: Whether to return the outcome of each candidate, and to store it with the request.
-        kinds: What to search: turns, memories and summaries. Without it, turns and memories; if
-            none of them is relevant enough, the summaries (`retrieval_path` is then
+        kinds: The kinds to search: turns, memories and summaries. Without it, turns and memories;
+            if none of them is relevant enough, the summaries (`retrieval_path` is then
             `summaries_only`).
         max_tokens: The most tokens of all items together, instead of the setting
             `max_context_tokens`.

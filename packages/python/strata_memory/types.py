@@ -499,7 +499,7 @@ class SearchResponse(TypedDict):
     # How many damaged items of the user were passed over; `strata doctor` names them.
     unreadable: NotRequired[int]
 
-    # What the request left out although its answer depends on it.
+    # A name that the request left out although its answer depends on it.
     warning: NotRequired[str]
 
 

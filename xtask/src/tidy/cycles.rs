@@ -137,24 +137,16 @@ fn leaves(tree: &UseTree) -> Vec<Leaf> {
 
 fn collect_leaves(tree: &UseTree, before: &[String], found: &mut Vec<Leaf>) {
     let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
-    let line = |name: &syn::Ident| name.span().start().line;
+    let leaf = |name: &syn::Ident, here: &syn::Ident| Leaf {
+        path: with(name),
+        name: here.to_string(),
+        line: name.span().start().line,
+    };
     match tree {
         UseTree::Path(path) => collect_leaves(&path.tree, &with(&path.ident), found),
         UseTree::Group(group) => group.items.iter().for_each(|tree| collect_leaves(tree, before, found)),
-        UseTree::Name(leaf) => {
-            found.push(Leaf {
-                path: with(&leaf.ident),
-                name: leaf.ident.to_string(),
-                line: line(&leaf.ident),
-            });
-        }
-        UseTree::Rename(leaf) => {
-            found.push(Leaf {
-                path: with(&leaf.ident),
-                name: leaf.rename.to_string(),
-                line: line(&leaf.ident),
-            });
-        }
+        UseTree::Name(name) => found.push(leaf(&name.ident, &name.ident)),
+        UseTree::Rename(name) => found.push(leaf(&name.ident, &name.rename)),
         UseTree::Glob(glob) => found.push(Leaf {
             path: before.to_vec(),
             name: "*".to_owned(),

@@ -1,30 +1,21 @@
 //! No text refers to a design by a number that only its authors can resolve: the five designs have names.
 
 use super::Problem;
-use super::tree::File;
-
-/// Files that have to write the numbers: this rule, and what tools make.
-const EXEMPT: &[&str] = &["xtask/src/tidy/designs.rs", "Cargo.lock"];
-
-/// The longest line that is looked at: longer ones are data.
-const MOST_CHARS: usize = 2_000;
+use super::tree::{File, written_lines};
 
 const FIX: &str = "use the design's name from docs/designs.md: layered-prompt design, sliding-window design, \
                    context-store design, evolution plan, memory-proxy design";
 
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
-    let files = files.iter().filter(|file| !EXEMPT.contains(&file.path.as_str()));
-    files.flat_map(check_file).collect()
-}
-
-fn check_file(file: &File) -> Vec<Problem> {
-    let in_name = reference(&file.path)
-        .map(|found| Problem::new(&file.path, format!("has `{found}` in its name"), FIX));
-    let in_text = file.text.lines().enumerate().filter(|(_, line)| line.len() <= MOST_CHARS);
-    let in_text = in_text.filter_map(|(index, line)| {
-        Some(Problem::at(&file.path, index + 1, format!("says `{}`", reference(line)?), FIX))
+    let in_names = files.iter().filter_map(|file| {
+        let found = reference(&file.path)?;
+        Some(Problem::new(&file.path, format!("has `{found}` in its name"), FIX))
     });
-    in_name.into_iter().chain(in_text).collect()
+    let lines = written_lines(files, "xtask/src/tidy/designs.rs");
+    let in_lines = lines.filter_map(|(file, number, line)| {
+        Some(Problem::at(&file.path, number, format!("says `{}`", reference(line)?), FIX))
+    });
+    in_lines.chain(in_names).collect()
 }
 
 /// The first «document» with a number in a line, however it is written.

@@ -14,7 +14,7 @@ struct Boundary {
     name: &'static str,
     /// The siblings it may use, in its tests as well.
     siblings: &'static [&'static str],
-    /// What its ordinary dependencies may not bring in, however far down.
+    /// The crates that its ordinary dependencies may not bring in, however far down.
     never: &'static [&'static [&'static str]],
 }
 
@@ -198,7 +198,7 @@ fn check_graph(members: &BTreeSet<String>, graph: &Graph) -> Vec<Problem> {
     problems
 }
 
-/// What a crate's ordinary dependencies bring in, each with a path that leads to it. Siblings are not passed through:
+/// The crates that a crate's ordinary dependencies bring in, each with a path that leads to it. Siblings are not passed through:
 /// they answer for themselves.
 fn reachable(
     from: &str,

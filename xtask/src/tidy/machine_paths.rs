@@ -1,7 +1,7 @@
 //! No file names an absolute path that exists on one machine only.
 
 use super::Problem;
-use super::tree::File;
+use super::tree::{File, written_lines};
 
 /// Beginnings of such paths.
 const PATHS: &[&str] = &["/home/", "/root/", "/Users/", "/work/", "C:\\Users\\"];
@@ -9,24 +9,14 @@ const PATHS: &[&str] = &["/home/", "/root/", "/Users/", "/work/", "C:\\Users\\"]
 /// Paths of people who do not exist, for examples and tests.
 const INVENTED: &[&str] = &["/home/ada/", "/home/me/"];
 
-/// Files whose paths are not ours: this list, and what tools write.
-const EXEMPT: &[&str] = &["xtask/src/tidy/machine_paths.rs", "Cargo.lock"];
-
-/// The longest line that is looked at: longer ones are data.
-const MOST_CHARS: usize = 2_000;
-
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
-    let files = files.iter().filter(|file| !EXEMPT.contains(&file.path.as_str()));
-    files.flat_map(check_file).collect()
-}
-
-fn check_file(file: &File) -> impl Iterator<Item = Problem> {
-    let lines = file.text.lines().enumerate().filter(|(_, line)| line.len() <= MOST_CHARS);
-    lines.flat_map(move |(index, line)| {
+    let lines = written_lines(files, "xtask/src/tidy/machine_paths.rs");
+    let problems = lines.flat_map(|(file, number, line)| {
         PATHS.iter().filter(move |path| names_path(line, path)).map(move |path| {
-            Problem::at(&file.path, index + 1, format!("names `{path}`"), "make it relative or a parameter")
+            Problem::at(&file.path, number, format!("names `{path}`"), "make it relative or a parameter")
         })
-    })
+    });
+    problems.collect()
 }
 
 /// Whether the path begins in this line: `a/home/b` is no such path, and neither is an address's.

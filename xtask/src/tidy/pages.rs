@@ -1,4 +1,4 @@
-//! What the documentation must have: the pages that a newcomer looks for, an Unreleased section, a book of all pages.
+//! The documentation must have the pages that a newcomer looks for, an Unreleased section and a book of all pages.
 
 use super::Problem;
 use super::tree::File;

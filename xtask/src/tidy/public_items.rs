@@ -215,7 +215,7 @@ fn rust_code(page: &File) -> String {
 struct Finder {
     path: String,
     items: Vec<Public>,
-    /// What comes with a name: the original of a renamed re-export, the associated types of a type's traits.
+    /// The names that come with a name: the original of a renamed re-export, the associated types of a type's traits.
     brings: Vec<(String, BTreeSet<String>)>,
 }
 

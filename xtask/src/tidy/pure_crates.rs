@@ -1,4 +1,4 @@
-//! What a crate's own code may not name, beside what its dependencies already keep out.
+//! Names that a crate's own code may not use, beside those that its dependencies already keep out.
 
 use super::Problem;
 use super::tree::{File, is_comment, is_test_path, without_tests};

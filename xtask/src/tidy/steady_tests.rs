@@ -3,7 +3,7 @@
 use super::Problem;
 use super::tree::{File, is_comment, is_test_path, without_tests};
 
-/// What a test may not do, and what it does instead.
+/// The things that a test may not do, and the replacement of each.
 const NOT_IN_TESTS: &[(&str, &str)] = &[
     ("#[ignore", "repair the ignored test or remove it"),
     ("thread::sleep", "let the test wait for the event itself"),

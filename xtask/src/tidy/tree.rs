@@ -1,6 +1,6 @@
 //! The repository as the rules see it: its text files, and its crates with their Rust parsed.
 //!
-//! What is test code is decided here and nowhere else. Start reading at [`Tree`].
+//! Test code is told from production code here and nowhere else. Start reading at [`Tree`].
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) struct Source {
     pub(super) syntax: syn::File,
 }
 
-/// What a Rust file is for.
+/// The purpose of a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Under `src` and not for tests.
@@ -239,6 +239,21 @@ pub(super) fn without_tests(text: &str) -> &str {
 fn opens_module(text: &str) -> bool {
     let line = text.lines().find(|line| !line.starts_with("#[")).unwrap_or_default();
     line.starts_with("mod ") && line.ends_with('{')
+}
+
+/// The longest line that a person reads; longer ones are data.
+const MOST_CHARS: usize = 2_000;
+
+/// The lines that people write, each with its file and number. The file of the rule itself is left out, and so is a file that a
+/// tool writes.
+pub(super) fn written_lines<'a>(
+    files: &'a [File],
+    rule: &'static str,
+) -> impl Iterator<Item = (&'a File, usize, &'a str)> {
+    let files = files.iter().filter(move |file| file.path != rule && file.path != "Cargo.lock");
+    files
+        .flat_map(|file| file.text.lines().zip(1..).map(move |(line, number)| (file, number, line)))
+        .filter(|(_, _, line)| line.len() <= MOST_CHARS)
 }
 
 pub(super) fn is_comment(line: &str) -> bool {

@@ -1,7 +1,7 @@
-//! What no file of the repository may say. The list is here and nowhere else.
+//! Words that no file of the repository may contain. The list is here and nowhere else.
 
 use super::Problem;
-use super::tree::File;
+use super::tree::{File, written_lines};
 
 /// Words, and what to do instead.
 const WORDS: &[(&str, &str)] = &[
@@ -18,25 +18,13 @@ const WORDS: &[(&str, &str)] = &[
     (">>>>>>> ", "finish the merge"),
 ];
 
-/// Files whose words are not ours: this list, and what tools write.
-const EXEMPT: &[&str] = &["xtask/src/tidy/words.rs", "Cargo.lock"];
-
-/// The longest line that is looked at: longer ones are data.
-const MOST_CHARS: usize = 2_000;
-
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
-    let files = files.iter().filter(|file| !EXEMPT.contains(&file.path.as_str()));
-    files.flat_map(check_file).collect()
-}
-
-fn check_file(file: &File) -> impl Iterator<Item = Problem> {
-    let lines = file.text.lines().enumerate().filter(|(_, line)| line.len() <= MOST_CHARS);
-    lines.flat_map(move |(index, line)| {
-        WORDS
-            .iter()
-            .filter(move |(word, _)| line.contains(word))
-            .map(move |(word, fix)| Problem::at(&file.path, index + 1, format!("says `{word}`"), *fix))
-    })
+    let lines = written_lines(files, "xtask/src/tidy/words.rs");
+    let problems = lines.flat_map(|(file, number, line)| {
+        let found = WORDS.iter().filter(move |(word, _)| line.contains(word));
+        found.map(move |(word, fix)| Problem::at(&file.path, number, format!("says `{word}`"), *fix))
+    });
+    problems.collect()
 }
 
 #[cfg(test)]

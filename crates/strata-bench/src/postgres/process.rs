@@ -13,7 +13,7 @@ use strata_postgres::{PostgresOptions, PostgresStore};
 
 use crate::{append, cpu};
 
-/// What several processes reached together.
+/// The figures of several processes together.
 pub(super) struct Run {
     /// Turns a second.
     pub(super) rate: f64,

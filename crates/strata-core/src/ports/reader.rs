@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::memory::MemoryKind;
 
 /// Who says a sentence.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Speaker {
     /// The user.
     #[default]
@@ -21,10 +22,7 @@ pub enum Speaker {
 impl Speaker {
     /// The name that the reader knows.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
+        self.into()
     }
 }
 
@@ -35,9 +33,9 @@ pub struct SentenceInContext {
     pub speaker: Speaker,
     /// The sentence.
     pub text: String,
-    /// What stands before it in its message.
+    /// The text before it in its message.
     pub before: String,
-    /// What follows it in its message.
+    /// The text after it in its message.
     pub after: String,
     /// The message before its message. It counts for a message of one sentence.
     pub previous: String,
@@ -46,9 +44,9 @@ pub struct SentenceInContext {
 /// A remembered sentence and a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SentencePair {
-    /// What is remembered, as it was said or in the third person.
+    /// The remembered statement, as it was said or in the third person.
     pub remembered: String,
-    /// What was said just before the new sentence; may be empty.
+    /// The text just before the new sentence; may be empty.
     pub before: String,
     /// The new sentence.
     pub new: String,
@@ -160,7 +158,7 @@ const READER_KINDS: [MemoryKind; 9] = [
     MemoryKind::Instruction,
 ];
 
-/// What the reader makes of a sentence. The probabilities of each group add up to 1.
+/// The reader's judgement of a sentence. The probabilities of each group add up to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SentenceReading {
     /// The probability that the sentence is worth remembering.
@@ -192,7 +190,7 @@ impl SentenceReading {
     }
 }
 
-/// What the reader makes of a pair: the probability of each [`Relation`].
+/// The reader's judgement of a pair: the probability of each [`Relation`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PairReading(pub [f32; 4]);
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::document::Doc;
 use super::features::TermHash;
 use super::lists::{List, Lists};
-use super::similar_words::SimilarWords;
+use super::similar_words::SimilarWordsCache;
 use super::vocabulary::Vocabulary;
 use strata_core::lexicon::{DIMENSION, Lexicon, WordRows};
 
@@ -96,7 +96,7 @@ pub(crate) struct Words {
     /// The words of all items with their counts, one item after the other, and the start of each item's words.
     forward: Vec<(u32, u8)>,
     starts: Vec<usize>,
-    similar: SimilarWords,
+    similar: SimilarWordsCache,
 }
 
 impl Words {
@@ -216,7 +216,7 @@ impl Words {
     }
 
     /// The cache of similar words.
-    pub(super) fn similar(&self) -> &SimilarWords {
+    pub(super) fn similar(&self) -> &SimilarWordsCache {
         &self.similar
     }
 

@@ -26,7 +26,7 @@ type Near = (u32, f32);
 
 /// The cache of similar words, by question word.
 #[derive(Default)]
-pub(crate) struct SimilarWords {
+pub(crate) struct SimilarWordsCache {
     remembered: Mutex<Remembered>,
 }
 
@@ -120,7 +120,7 @@ fn gather(
     }
 }
 
-impl SimilarWords {
+impl SimilarWordsCache {
     /// The cached result of each word.
     fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<NearWords> {
         let mut remembered = self.lock();

@@ -1,4 +1,4 @@
-//! Checks of a model's statements and plans: no value that nobody said, no change that the message does not speak about.
+//! Checks of a model's statements and plans: only values that were said, and no change that the message does not speak about.
 //!
 //! The values of a text are its numbers, names and dates. A model may tell them in other words («5 pm» for «17:00», a date
 //! for «last Friday»), but it may not invent them.
@@ -70,7 +70,7 @@ const TOLD_CHINESE: [&str; 84] = [
     "每周", "每月", "每年", "时候", "时间", "其中",
 ];
 
-/// What was said: the texts in which a value may be found.
+/// The said texts, in which a value may be found.
 #[derive(Debug, Default)]
 pub(crate) struct SaidValues {
     tokens: BTreeSet<String>,

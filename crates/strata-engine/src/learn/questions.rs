@@ -25,7 +25,7 @@ const MAX_TOKENS_EACH: usize = 256;
 /// The most characters of a turn that is shown for its context.
 const MAX_CONTEXT_CHARS: usize = 400;
 
-/// What was said around the messages that are read.
+/// The texts around the messages that are read.
 #[derive(Debug, Default)]
 pub(crate) struct Context<'a> {
     /// The turns before them: who spoke, and what.
@@ -40,16 +40,9 @@ pub(crate) fn extraction(said: &[Said<'_>], context: &Context<'_>, settings: &Le
     let earlier =
         context.earlier.iter().map(|(by, text)| json!({"by": by, "text": shown(text, most)}).to_string());
     let earlier: Vec<String> = earlier.collect();
-    let lines = said.iter().zip(1..).map(|(said, number)| {
-        let mut line = json!({
-            "message": number,
-            "said_on": said.at.strftime("%Y-%m-%d %A").to_string(),
-            "text": shown(said.text, settings.max_message_chars),
-        });
-        if let Some(name) = said.name {
-            line["name"] = name.into();
-        }
-        if let Some(Some(reply)) = context.replies.get(number - 1) {
+    let lines = said.iter().enumerate().map(|(place, said)| {
+        let mut line = message_line(place + 1, said, settings.max_message_chars);
+        if let Some(Some(reply)) = context.replies.get(place) {
             line["answers"] = shown(reply, most).into();
         }
         line.to_string()
@@ -106,6 +99,18 @@ fn request(prompt: &str, data: String, each: usize, schema: AnswerSchema) -> Cha
 }
 
 /// The whole text, or its beginning and its end if it is longer than `most` characters.
+fn message_line(number: usize, said: &Said<'_>, most: usize) -> Value {
+    let mut line = json!({
+        "message": number,
+        "said_on": said.at.strftime("%Y-%m-%d %A").to_string(),
+        "text": shown(said.text, most),
+    });
+    if let Some(name) = said.name {
+        line["name"] = name.into();
+    }
+    line
+}
+
 fn shown(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {

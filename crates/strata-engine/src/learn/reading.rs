@@ -1,4 +1,4 @@
-//! What a reader makes of a message: which of its sentences are kept, and why the others are not.
+//! Judges the sentences of a message by a reader: which are kept, and why the others are not.
 //!
 //! The form of the whole message decides first (quotations, pasted text, code, fiction), then whose word a sentence is,
 //! then whether it is worth remembering. The functions are pure; [`crate::Learning`] calls the reader.
@@ -7,7 +7,7 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    self, Aside, Form, Leaning, Piece, chinese_clauses, facts, is_instruction, is_task_of_another,
+    self, Form, Leaning, LeftOut, Piece, chinese_clauses, facts, is_instruction, is_task_of_another,
     rough_length, says_done,
 };
 
@@ -39,34 +39,34 @@ pub(crate) struct ReadSentence {
     pub(crate) before: String,
     /// The probabilities.
     pub(crate) reading: SentenceReading,
-    /// What becomes of it.
+    /// The decision about it.
     pub(crate) verdict: Verdict,
     /// The other facts of the sentence, if it is one of several.
     pub(crate) beside: Vec<String>,
-    /// What is remembered instead of the sentence, if it needs the one before it.
+    /// The text that is remembered instead of the sentence, if it needs the one before it.
     pub(crate) told: Option<String>,
 }
 
-/// What becomes of a sentence.
+/// The decision about a sentence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
     /// It becomes a statement.
     Statement(Standing),
-    /// It is put aside for the form of its message.
-    Form(Aside),
+    /// It is left out for the form of its message.
+    Form(LeftOut),
     /// It is not the user's own assertion.
     NotOwn(Voice),
 }
 
 impl Verdict {
-    /// The reason why it was put aside, in words; `None` if it was not.
+    /// The reason why it was left out, in words; `None` if it was not.
     pub(crate) fn reason(self) -> Option<&'static str> {
         match self {
             Self::Statement(Standing::Kept) => None,
             Self::Statement(Standing::AsChange | Standing::AsSureChange) => {
                 Some("not worth remembering unless it changes something")
             }
-            Self::Form(aside) => Some(aside.as_str()),
+            Self::Form(reason) => Some(reason.as_str()),
             Self::NotOwn(Voice::Own | Voice::Instruction) => Some("doubtful whose word it is"),
             Self::NotOwn(Voice::SmallTalk) => Some("small talk"),
             Self::NotOwn(Voice::Material) => Some("material by or about others"),
@@ -177,15 +177,15 @@ impl UnreadMessage {
                 request: reading.voice(Voice::Request),
             })
             .collect();
-        let aside = statements::aside(&self.pieces, &leanings);
+        let left_out = statements::left_out(&self.pieces, &leanings);
         let least = if self.pieces.len() > 1 { AMONG } else { ALONE };
         let mut before = self.previous.as_str();
         let mut judged = Vec::with_capacity(self.pieces.len());
         for (place, piece) in self.pieces.iter().enumerate() {
             let reading = readings.get(place).copied().unwrap_or_default();
-            let verdict = match aside[place] {
-                _ if self.housekeeping => Verdict::Form(Aside::Housekeeping),
-                Some(aside) => Verdict::Form(aside),
+            let verdict = match left_out[place] {
+                _ if self.housekeeping => Verdict::Form(LeftOut::Housekeeping),
+                Some(reason) => Verdict::Form(reason),
                 None if is_courtesy(&piece.text) => Verdict::NotOwn(Voice::SmallTalk),
                 None => verdict(&reading, least),
             };
@@ -436,7 +436,7 @@ mod tests {
     fn a_bare_question_is_never_a_statement() {
         for question in ["Where do I live?", "我住在哪里？", "what's my flat number?"] {
             let own = reading(0.95, Voice::Own);
-            assert_eq!(verdicts(question, &[own]), [Verdict::Form(Aside::Question)], "{question}");
+            assert_eq!(verdicts(question, &[own]), [Verdict::Form(LeftOut::Question)], "{question}");
         }
     }
 
@@ -446,14 +446,14 @@ mod tests {
         let request = reading(0.1, Voice::Request);
         assert_eq!(
             verdicts("Correct these lines for me please:\nI lives in Bonn.", &[request, own]),
-            [Verdict::NotOwn(Voice::Request), Verdict::Form(Aside::Material)]
+            [Verdict::NotOwn(Voice::Request), Verdict::Form(LeftOut::Material)]
         );
         let title = UnreadMessage::new(
             "Generate a title for this conversation: I live in Bonn.",
             &Previous::default(),
         );
         assert!(title.sentences().is_empty());
-        assert!(title.judge(&[]).iter().all(|one| one.verdict == Verdict::Form(Aside::Housekeeping)));
+        assert!(title.judge(&[]).iter().all(|one| one.verdict == Verdict::Form(LeftOut::Housekeeping)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a new statement does to the memories near it, by the relations that a reader finds.
+//! Decides how a new statement changes the memories near it, by the relations that a reader finds.
 
 use strata_core::ports::{PairReading, Relation};
 
@@ -17,7 +17,7 @@ const OF_PART: f32 = 0.5;
 /// The probability up to which the rest of a memory is not spoken about.
 const OF_REST: f32 = 0.3;
 
-/// What a new statement does.
+/// The effect of a new statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Decision {
     /// It is new.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::summarising::SummarySettings;
+use super::summarising::SummarisingSettings;
 
 /// The scope of a learned memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub enum LearnInto {
     Session,
 }
 
-/// What becomes of a statement that holds a password, a key, or the number of a card.
+/// The treatment of a statement that holds a password, a key, or the number of a card.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LearnSecrets {
     /// It is not learned. The turn stays as it was said.
@@ -32,7 +32,7 @@ pub struct LearnSettings {
     pub enabled: bool,
     /// The scope of learned memories.
     pub into: LearnInto,
-    /// What becomes of statements that hold a secret ([`strata_language::secrets`]).
+    /// The treatment of statements that hold a secret ([`strata_language::secrets`]).
     pub secrets: LearnSecrets,
     /// The most entries of a session that recall sees (memory-proxy design); 0 sets no limit.
     ///
@@ -70,7 +70,7 @@ pub struct LearnSettings {
     /// Replaces the built-in instructions for reconciliation.
     pub reconcile_prompt: Option<String>,
     /// The settings of summaries.
-    pub summaries: SummarySettings,
+    pub summaries: SummarisingSettings,
 }
 
 impl Default for LearnSettings {
@@ -93,7 +93,7 @@ impl Default for LearnSettings {
             jobs_kept_days: 7,
             extract_prompt: None,
             reconcile_prompt: None,
-            summaries: SummarySettings::default(),
+            summaries: SummarisingSettings::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::reading::{ReadSentence, Verdict};
 use strata_core::memory::MemoryKind;
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    Aside, addresses, announces, begins_with_pronoun, in_reply_to, is_asked, is_bare, is_fragment,
+    LeftOut, addresses, announces, begins_with_pronoun, in_reply_to, is_asked, is_bare, is_fragment,
     is_lead_in, is_short_answer, lacks_referent, names_value, pieces, with_person, without_request,
 };
 
@@ -42,7 +42,7 @@ impl Previous {
         self.by_other && is_asked(&self.text)
     }
 
-    /// What a reply to it may quote.
+    /// The words that a reply to it may quote.
     fn answered(&self, reply: &str) -> Option<String> {
         let is_near = self.text.chars().count() <= ANSWERED_CHARS || self.asks() && is_short_answer(reply);
         let mut sentences = pieces(&self.text).into_iter().rev().map(|piece| piece.text);
@@ -68,14 +68,14 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
     let mut read = read.into_iter().peekable();
     while let Some(mut sentence) = read.next() {
         let is_before_code =
-            read.peek().is_some_and(|next| matches!(next.verdict, Verdict::Form(Aside::Code)));
+            read.peek().is_some_and(|next| matches!(next.verdict, Verdict::Form(LeftOut::Code)));
         if sentence.verdict == Verdict::Statement(Standing::Kept) {
             if !is_only && (is_lead_in(&sentence.text) || announces(&sentence.text) && is_before_code) {
-                sentence.verdict = Verdict::Form(Aside::LeadIn);
+                sentence.verdict = Verdict::Form(LeftOut::LeadIn);
             } else if !is_only && is_fragment(&sentence.text) {
-                sentence.verdict = Verdict::Form(Aside::Fragment);
+                sentence.verdict = Verdict::Form(LeftOut::Fragment);
             } else if sentence.text.chars().count() > STATEMENT_CHARS {
-                sentence.verdict = Verdict::Form(Aside::Material);
+                sentence.verdict = Verdict::Form(LeftOut::Material);
             } else if needs_context(&sentence.text)
                 || is_only && previous.asks() && is_short_answer(&sentence.text)
             {
@@ -99,7 +99,7 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
     found
 }
 
-/// Leaves out the request at the end of a sentence. What else is said to somebody is no statement about the speaker, unless
+/// Leaves out the request at the end of a sentence. Other words to a listener are no statement about the speaker, unless
 /// it names something.
 fn leave_out_request(sentence: &mut ReadSentence) {
     let rest = without_request(&sentence.text);
@@ -156,7 +156,7 @@ fn reply(sentence: &mut ReadSentence, previous: &Previous) {
     }
 }
 
-/// A sentence that nobody understands becomes a memory only if it changes one, unless it names something that would be lost.
+/// A sentence that cannot be understood alone becomes a memory only if it changes one, unless it names something that would be lost.
 fn doubt(sentence: &mut ReadSentence) {
     if !names_value(&sentence.text) {
         sentence.verdict = Verdict::Statement(Standing::AsChange);

@@ -42,13 +42,13 @@ pub struct AsSaid {
     pub text: String,
     /// The sentence before it.
     pub before: String,
-    /// What it may become.
+    /// The kind of memory that it may become.
     pub standing: Standing,
     /// The other facts of the same sentence, in the third person. The facts of a sentence do not change each other.
     pub beside: Vec<String>,
 }
 
-/// What a sentence may become.
+/// The kind of memory that a sentence may become.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// It becomes a memory.
@@ -72,7 +72,7 @@ impl Statement {
         beside.iter().any(|other| other == content) && self.turns.iter().all(|turn| turns.contains(turn))
     }
 
-    /// What it may become.
+    /// The kind of memory that it may become.
     pub(crate) fn standing(&self) -> Standing {
         self.as_said.as_ref().map(|said| said.standing).unwrap_or_default()
     }

@@ -25,7 +25,7 @@ const LEAVE_OUT: &str = "The user has deleted the statements in lines with `leav
 
 /// The settings of summaries.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SummarySettings {
+pub struct SummarisingSettings {
     /// Whether sessions are summarised in the background (memory-proxy design: yes). Existing summaries are read in any
     /// case.
     pub enable_summarization: bool,
@@ -37,7 +37,7 @@ pub struct SummarySettings {
     pub thought_tokens: u32,
 }
 
-impl Default for SummarySettings {
+impl Default for SummarisingSettings {
     fn default() -> Self {
         Self {
             enable_summarization: true,
@@ -144,7 +144,7 @@ pub struct WindowQuestion<'a> {
 }
 
 /// Asks for the summary of a window, with its structured part.
-pub fn window(question: &WindowQuestion<'_>, settings: &SummarySettings) -> ChatRequest {
+pub fn window(question: &WindowQuestion<'_>, settings: &SummarisingSettings) -> ChatRequest {
     let WindowQuestion { previous, todos, left, new, window, target, max_message_chars, leave_out } =
         question;
     let instructions = settings.prompts.text(SummaryPrompt::Window);
@@ -249,7 +249,7 @@ pub fn text(
     content: ContentType,
     target: u32,
     leave_out: &[&str],
-    settings: &SummarySettings,
+    settings: &SummarisingSettings,
 ) -> ChatRequest {
     let instructions = settings.prompts.text(question.prompt());
     let instructions =

@@ -1,4 +1,4 @@
-//! What a chat model says, checked: its statements hold no value that nobody said, and its plans change nothing that the
+//! Checks a chat model's answers: its statements hold only values that were said, and its plans change nothing that the
 //! message does not speak about. Without a usable model the reader does the work; the counts say how often.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const NEAR: usize = 3;
 pub struct ModelRecord {
     /// How often the model could not be used and the reader or the rules did its work.
     pub failures: u64,
-    /// Statements that were refused, because they hold a value that nobody said.
+    /// Statements that were refused, because they hold a value that was never said.
     pub refused_statements: u64,
     /// Changes that were refused, because the message does not speak about the memory.
     pub refused_changes: u64,
@@ -78,7 +78,7 @@ impl Learning {
         self.model.as_ref().map(|_| self.counts.record())
     }
 
-    /// Removes the statements of messages of which the model told something that nobody said. Returns the places of these
+    /// Removes the statements of messages of which the model told something that was never said. Returns the places of these
     /// messages, for the reader.
     pub(super) async fn refuse_unsaid(
         &self,
@@ -210,7 +210,7 @@ fn without_bystanders(
     changes.iter().filter(is_meant).copied().collect()
 }
 
-/// What a model's statements are drawn from.
+/// The texts from which a model draws its statements.
 pub(super) struct Sources<'a> {
     pub(super) said: &'a [Said<'a>],
     /// The assistant's reply that each message answers.

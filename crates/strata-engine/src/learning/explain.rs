@@ -1,4 +1,4 @@
-//! What would become of a text, and why. Nothing is recorded or changed.
+//! Explains what learning would do with a text. Nothing is recorded or changed.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, MemoryKind};
 use strata_core::ports::{PairReading, Relation, Voice, best};
 
-/// What would become of a text.
+/// The explanation of a text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TextExplanation {
     /// Who reads: the name of the reader, or `rules`.
@@ -24,7 +24,7 @@ pub struct TextExplanation {
     pub sentences: Vec<SentenceExplanation>,
 }
 
-/// What would become of a sentence.
+/// The explanation of a sentence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SentenceExplanation {
     /// The sentence.
@@ -35,13 +35,13 @@ pub struct SentenceExplanation {
     pub voice: Option<&'static str>,
     /// The probability of that voice.
     pub voice_probability: Option<f32>,
-    /// Why it is put aside.
-    pub put_aside: Option<&'static str>,
+    /// Why it is left out.
+    pub left_out: Option<&'static str>,
     /// The statement that it becomes.
     pub statement: Option<StatementExplanation>,
 }
 
-/// What would become of a statement.
+/// The explanation of a statement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StatementExplanation {
     /// The text of the memory.
@@ -50,7 +50,7 @@ pub struct StatementExplanation {
     pub kind: MemoryKind,
     /// Its confidence.
     pub confidence: f32,
-    /// What it does: `adds`, `repeats`, `replaces`, `ends`, `disputes`, or `nothing` if it would only count as a change.
+    /// Its effect: `adds`, `repeats`, `replaces`, `ends`, `disputes`, or `nothing` if it would only count as a change.
     pub effect: &'static str,
     /// The memory that it repeats, replaces, ends or disputes.
     pub about: Option<MemoryId>,
@@ -73,11 +73,11 @@ pub struct CandidateExplanation {
     pub ends: f32,
 }
 
-/// Why a sentence with a secret is put aside.
+/// Why a sentence with a secret is left out.
 const HOLDS_A_SECRET: &str = "holds a password, a key or the number of a card (setting `learn.secrets`)";
 
 impl Learning {
-    /// What would become of a message of the user, if it were said now in a session. Nothing is recorded or changed.
+    /// Explains what learning would do with a message of the user, if it were said now in a session. Nothing is recorded or changed.
     pub async fn explain(&self, user: &UserId, session: &SessionId, text: &str) -> Result<TextExplanation> {
         let now = self.clock.now();
         let said = Said { turn: TurnId(self.ids.next()), name: None, text, at: now };
@@ -89,8 +89,8 @@ impl Learning {
         for sentence in read_message(reader.as_ref(), text, &Previous::default()).await? {
             let statement = match statement(&sentence, &said) {
                 Some(statement) if self.withholds(&statement.content) => {
-                    let put_aside = Some(HOLDS_A_SECRET);
-                    sentences.push(SentenceExplanation { put_aside, ..explained(&sentence, None) });
+                    let left_out = Some(HOLDS_A_SECRET);
+                    sentences.push(SentenceExplanation { left_out, ..explained(&sentence, None) });
                     continue;
                 }
                 None => None,
@@ -99,7 +99,7 @@ impl Learning {
                     let dated = [DatedStatement { statement, at: now, heard }];
                     let (known, _) = self.neighbourhood(user, &target, &dated).await?;
                     let DatedStatement { statement, .. } = &dated[0];
-                    // What was said in the same words is known without a reader.
+                    // A repetition in the same words is known without a reader.
                     let related = match target.equal(&statement.content, &known) {
                         Some(same) => Related::same(same),
                         None => self.related(user, reader.as_ref(), statement, &known).await?,
@@ -133,7 +133,7 @@ impl Learning {
                 worth: None,
                 voice: None,
                 voice_probability: None,
-                put_aside: withheld.then_some(HOLDS_A_SECRET),
+                left_out: withheld.then_some(HOLDS_A_SECRET),
                 statement: (!withheld).then_some(statement),
             }
         };
@@ -152,7 +152,7 @@ fn explained(sentence: &ReadSentence, statement: Option<StatementExplanation>) -
         worth: Some(reading.worth),
         voice: voice.map(<&'static str>::from),
         voice_probability: voice.map(|voice| reading.voice(voice)),
-        put_aside: sentence.verdict.reason(),
+        left_out: sentence.verdict.reason(),
         statement,
     }
 }

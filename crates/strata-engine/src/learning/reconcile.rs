@@ -47,7 +47,7 @@ const MAX_SHOWN_STATEMENTS: usize = 4;
 pub(super) struct DatedStatement {
     pub(super) statement: Statement,
     pub(super) at: Timestamp,
-    /// What was heard when it was said: its messages, each with the turn that it answers.
+    /// The messages from which it was learned, each with the turn that it answers.
     pub(super) heard: String,
 }
 

@@ -155,7 +155,7 @@ impl Learning {
         Ok(ended)
     }
 
-    /// What is left of a memory of several parts after a change; `None` if the change is not about a part of it.
+    /// The rest of a memory of several parts after a change; `None` if the change is not about a part of it.
     async fn left(
         &self,
         reader: &dyn Reader,
@@ -187,7 +187,7 @@ impl Learning {
     }
 }
 
-/// What is left of a memory about several things after a sentence about some of them.
+/// The rest of a memory about several things after a sentence about some of them.
 fn rest_of_list(memory: &Memory, sentence: &str) -> Option<String> {
     let is_todo = memory.kind == MemoryKind::Todo;
     let rest = is_todo.then(|| without_items(&memory.content, sentence)).flatten();
@@ -222,7 +222,7 @@ pub(super) struct Ended {
 }
 
 /// Whether a statement that seems to end a memory speaks about something else: they share no word, and the reader is not
-/// very sure. What is to be done ends with a bare «done». A short answer replaces nothing else either, unless its question
+/// very sure. A todo ends with a bare «done». A short answer replaces nothing else either, unless its question
 /// or the answer shares a word with the memory.
 fn is_about_another(statement: &Statement, remembered: &str, relation: &PairReading) -> bool {
     let new = statement.said();
@@ -262,7 +262,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// A statement that says the same as a memory. What it says beside that is kept in the memory's thread.
+    /// A statement that says the same as a memory. The other words of the statement are kept in the memory's thread.
     fn repeated(&mut self, one: &DatedStatement, memory: &Memory) {
         let is_kept = one.statement.standing() == Standing::Kept;
         let is_here = self.target.holds_here(memory);
@@ -354,7 +354,7 @@ fn in_place_of(one: &DatedStatement, ended: &[Ended]) -> DatedStatement {
     one
 }
 
-/// What happens to a memory that a statement changes.
+/// The change of a memory by a statement.
 fn fate(memory: &Memory, statement: &Statement, replaced: bool) -> Fate {
     match memory.kind {
         MemoryKind::Todo if !replaced || !is_open(statement) => Fate::End { by: 0, how: end(statement) },

@@ -2,7 +2,7 @@
 //!
 //! Recording fills the state by word patterns at once and enqueues a job. The job asks the reader about the turns that it
 //! has not judged yet, and folds the roles into the state ([`crate::case`]), so that no request waits for the reader. The
-//! state itself says how far it has been judged, and is only written if nobody else has changed it in the meantime.
+//! state itself says how far it has been judged, and is only written if it has not changed in the meantime.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ const MAX_CATCH_UP: u64 = 400;
 /// The probability from which a sentence ends a hypothesis or a task with which it shares no words.
 const ENDS: f32 = 0.8;
 
-/// What the reader has said in the course of a job. A second attempt does not ask again.
+/// The reader's answers in the course of a job. A second attempt does not ask again.
 #[derive(Default)]
 struct Readings {
     turns: HashMap<TurnId, Vec<Judged>>,

@@ -187,7 +187,7 @@ impl Rules {
         })
     }
 
-    /// What the rules read in one message, with no regard to what was known before.
+    /// The values that the rules read in one message, with no regard to what was known before.
     pub(crate) fn read_alone(&self, role: Role, content: &str, filter: &FilterSettings) -> DiagnosticState {
         let mut state = State::default();
         self.observe(role, content, filter, &mut state);

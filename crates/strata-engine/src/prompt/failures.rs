@@ -1,9 +1,8 @@
 //! Whether a tool's result tells of a failure.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Map, Value};
+
+use strata_language::Pattern;
 
 /// The longest JSON result that is read. A failure is reported in a short result; a long one is data.
 const MAX_JSON_BYTES: usize = 16 * 1024;
@@ -67,9 +66,8 @@ fn failed_object(result: &Map<String, Value>) -> Option<bool> {
 
 /// Whether the first or the last lines of a text tell of a failure.
 fn failed_text(content: &str) -> Option<bool> {
-    static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r#"(?x)
+    static FAILED: Pattern = Pattern::new(
+        r#"(?x)
             ^(?:error|fatal|fatal\ error|exception|failure|failed|panic|uncaught\ \w+|tool\ error|execution\ error)(?:\[\w+\])?:
             | ^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|$)
             | ^Traceback\ \(most\ recent\ call\ last\)
@@ -85,13 +83,11 @@ fn failed_text(content: &str) -> Option<bool> {
             | ^<(?:tool_use_)?error>
             | ^(?:错误|錯誤|异常|異常|执行失败|執行失敗|失败|失敗|调用失败|調用失敗)(?:[:：]|$)
             "#,
-        )
-        .ok()
-    });
+    );
     let lines: Vec<&str> = content.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.len().saturating_sub(END_LINES).max(END_LINES);
     let ends = lines.iter().take(END_LINES).chain(lines.get(last..).unwrap_or_default());
-    let failed = FAILED.as_ref()?;
+    let failed = FAILED.get()?;
     let lowered = |line: &str| line.chars().next().is_some_and(|c| c.is_ascii_uppercase());
     let tells = |line: &&str| {
         let start = if lowered(line) { line[..1].to_lowercase() + &line[1..] } else { (*line).to_owned() };

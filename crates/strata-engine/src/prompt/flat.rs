@@ -357,7 +357,7 @@ const SUMMARY_TAGS: &str = "\n\n<conversation_summary>\n\n</conversation_summary
 
 const ALL: &str = "all of it";
 
-/// What condensing takes out of a summary.
+/// The parts that condensing takes out of a summary.
 const LEAST: &str = "its oldest parts";
 
 /// The share of the budget for the known facts, if the prompt is too long: a quarter.

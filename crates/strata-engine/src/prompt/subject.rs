@@ -1,9 +1,7 @@
 //! The subject of a session: the device that it is about. A change of the subject archives what is known about it.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
+use strata_language::Pattern;
 
 /// The most archived subjects. The one that was left first goes first.
 const MAX_ARCHIVED: usize = 8;
@@ -82,9 +80,9 @@ fn is_turned(content: &str, before: &DiagnosticState, now: &DiagnosticState) -> 
 
 /// Whether a message turns to a device: it begins with it, asks about it, or says so.
 fn turns_to(content: &str, device: &str) -> bool {
-    static CUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?-u:\b)(?:now|next|switch(?:ing)? to|turn(?:ing)? to|move on to|back to|back on|look at|check|about|same for|as for|another|the other|instead|take)(?-u:\b)|现在|現在|接下来|接下來|换|換|回到|另一|看看|再看|那么|那麼").ok()
-    });
+    static CUE: Pattern = Pattern::new(
+        r"(?i)(?-u:\b)(?:now|next|switch(?:ing)? to|turn(?:ing)? to|move on to|back to|back on|look at|check|about|same for|as for|another|the other|instead|take)(?-u:\b)|现在|現在|接下来|接下來|换|換|回到|另一|看看|再看|那么|那麼",
+    );
     let Some(at) = content.find(device) else { return false };
     let from = content[..at].rfind(['\n', '。', '！', '？', '!', '?']).map_or(0, |stop| stop + 1);
     let from = (from..=at).find(|from| content.is_char_boundary(*from)).unwrap_or(at);
@@ -93,7 +91,7 @@ fn turns_to(content: &str, device: &str) -> bool {
     let is_leading =
         at <= content.len() - content.trim_start().len() || before.split_whitespace().count() <= 1;
     let asks = rest.find(['\n', '。', '?', '？']).is_some_and(|stop| rest[stop..].starts_with(['?', '？']));
-    is_leading || asks || CUE.as_ref().is_some_and(|cue| cue.is_match(before))
+    is_leading || asks || CUE.is_match(before)
 }
 
 fn has_device(state: &DiagnosticState) -> bool {

@@ -60,13 +60,13 @@ pub struct ChatMemory {
     /// The block that goes in front of the question, in the form of [`crate::prompt::chat`]; none if nothing is
     /// known.
     pub block: Option<String>,
-    /// What the block was made of.
+    /// The items that the block was made of.
     pub sources: BlockSources,
     /// The row of the request. [`Prompting::note_chat`] logs it after the model has answered.
     pub row: RequestMetric,
 }
 
-/// What a memory block was made of. A caller that keeps a block to send it again asks [`Prompting::may_repeat`] first.
+/// The items that a memory block was made of. A caller that keeps a block to send it again asks [`Prompting::may_repeat`] first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlockSources {
     epoch: u64,

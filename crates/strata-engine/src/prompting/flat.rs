@@ -73,7 +73,7 @@ impl Prompting {
         self.block(STANDING, lines, most / STANDING_SHARE)
     }
 
-    /// What recall finds for the question beside the shown turns; nothing while the prompt shows the whole session, as
+    /// The results of recall for the question beside the shown turns; nothing while the prompt shows the whole session, as
     /// in the layered-prompt design. A failing recall costs the block alone.
     async fn found_for(
         &self,

@@ -1,4 +1,4 @@
-//! What stands in the place of the turns that a prompt no longer shows: the rolling summary, the window's summary with
+//! The replacement of the turns that a prompt no longer shows: the rolling summary, the window's summary with
 //! the turns after it, or the root of the tree.
 //!
 //! The rolling summary covers every turn in its own words. A model's summaries say the same in fewer words, so they join

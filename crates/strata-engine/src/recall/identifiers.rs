@@ -18,7 +18,7 @@ use strata_core::store::{TextMatch, TextQuery};
 use strata_core::trace::RetrievalPath;
 use strata_language::text::for_each_term;
 
-/// What an item gains that has all identifiers of a question: more than a cosine can make up for.
+/// The gain of an item that has all identifiers of a question: more than a cosine can make up for.
 const IDENTIFIED: f32 = 1.0;
 
 /// An identifier that more than one in this many items have, and more than [`FEW`], tells them apart no longer.

@@ -38,9 +38,9 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
     if weights.is_empty() {
         return;
     }
-    let statements: Vec<Statement> = ranked[..looked_at]
+    let statements: Vec<RankedStatement> = ranked[..looked_at]
         .iter()
-        .map(|item| Statement::new(inputs.index, lexical, &weights, item))
+        .map(|item| RankedStatement::new(inputs.index, lexical, &weights, item))
         .collect();
     let comparison = Comparison { index: inputs.index, full: weights.iter().sum() };
     let mut settled = vec![false; looked_at];
@@ -84,7 +84,7 @@ fn said(inputs: &RankingInputs<'_>, doc: Doc) -> (i64, Uuid) {
 }
 
 /// The features of a top item that decide whether two statements are similar.
-struct Statement {
+struct RankedStatement {
     doc: Doc,
     score: f32,
     speaker: u32,
@@ -95,7 +95,7 @@ struct Statement {
     numbers: Vec<u32>,
 }
 
-impl Statement {
+impl RankedStatement {
     fn new(index: &UserIndex, lexical: &Lexical, weights: &[f32], item: &Ranked) -> Self {
         let matched =
             lexical.coverage(index, item.doc).into_iter().zip(weights).map(|(m, w)| m * w).collect();
@@ -115,7 +115,7 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Whether the second statement, which ranks lower, repeats or updates the first.
-    fn alike(&self, first: &Statement, second: &Statement) -> bool {
+    fn alike(&self, first: &RankedStatement, second: &RankedStatement) -> bool {
         let apart = first.speaker != second.speaker || first.timely != second.timely;
         if second.score < SCORE_RATIO * first.score || apart {
             return false;

@@ -274,7 +274,7 @@ impl ScoreParts {
         score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + self.identified
     }
 
-    /// What an encoded score gains or loses by weights that the regression of its probability does not know: those of long
+    /// The gain or loss of an encoded score by weights that the regression of its probability does not know: those of long
     /// questions, of Chinese and of long items.
     pub(super) fn reweighed(&self) -> f32 {
         let lexical = self.terms + self.words;

@@ -148,17 +148,7 @@ impl Recall {
         plan: &RecallPlan,
         recalled: &mut Recalled,
     ) -> Result<()> {
-        let session = request.session.clone();
-        let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
-        let keep = request.filter.as_ref().map(|filter| filter.keep(user));
-        let recent = TurnQuery::Recent { session, as_of: request.as_of, keep, limit: looked_through };
-        let mut turns = self.store.turns(user, &recent).await?;
-        let is_shown = |turn: &Turn| {
-            request.shown.items.contains(&ItemId::Turn(turn.id))
-                || request.shown.texts.contains(&TextFingerprint::new(&turn.content))
-        };
-        turns.retain(|turn| !turn.content.trim().is_empty() && !is_shown(turn));
-        turns.truncate(plan.limit);
+        let turns = self.recent_turns(user, request, plan.limit).await?;
         recalled.path = if turns.is_empty() { RetrievalPath::None } else { RetrievalPath::Window };
         recalled.items.extend(turns.into_iter().map(|turn| RecalledItem {
             item: Item::Turn(turn),
@@ -167,6 +157,22 @@ impl Recall {
             relevance: 0.0,
         }));
         Ok(())
+    }
+
+    /// The newest turns with a text, except those that are shown already.
+    async fn recent_turns(&self, user: &UserId, request: &RecallRequest, limit: usize) -> Result<Vec<Turn>> {
+        let session = request.session.clone();
+        let looked_through = (limit as u32).saturating_mul(BLANK_TIMES);
+        let keep = request.filter.as_ref().map(|filter| filter.keep(user));
+        let recent = TurnQuery::Recent { session, as_of: request.as_of, keep, limit: looked_through };
+        let mut turns = self.store.turns(user, &recent).await?;
+        let is_shown = |turn: &Turn| {
+            request.shown.items.contains(&ItemId::Turn(turn.id))
+                || request.shown.texts.contains(&TextFingerprint::new(&turn.content))
+        };
+        turns.retain(|turn| !turn.content.trim().is_empty() && !is_shown(turn));
+        turns.truncate(limit);
+        Ok(turns)
     }
 
     fn apply_budget(&self, plan: &RecallPlan, recalled: &mut Recalled, mut trace: Option<&mut TraceLog>) {
@@ -264,7 +270,7 @@ fn path_of(items: &[RecalledItem], found: RetrievalPath) -> RetrievalPath {
     }
 }
 
-/// What was found, without items.
+/// The result of a recall, without items.
 fn nothing_yet(request_id: RequestId, found: &CandidateSet) -> Recalled {
     Recalled {
         request_id,

@@ -83,7 +83,7 @@ impl ExchangeIds {
 
 /// Who keeps the conversation.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub enum Keeper {
+pub enum KeptBy {
     /// The client, which sends it with every request.
     Client,
     /// The provider: the client sends new messages only.
@@ -130,7 +130,7 @@ impl Recording {
         session: &SessionId,
         messages: &[NewMessage],
     ) -> Result<Exchange> {
-        self.exchange(self.exchange_ids(), user, session, messages, Keeper::Client).await
+        self.exchange(self.exchange_ids(), user, session, messages, KeptBy::Client).await
     }
 
     /// The ids of a new exchange.
@@ -139,7 +139,7 @@ impl Recording {
     }
 
     /// As [`Recording::open_exchange`], with ids that were made before: an exchange that an earlier attempt has opened is
-    /// returned as it is. If the provider keeps the conversation ([`Keeper::Provider`]), the client sends only new messages,
+    /// returned as it is. If the provider keeps the conversation ([`KeptBy::Provider`]), the client sends only new messages,
     /// which follow the session's last turn. If they are the session's last turns already, without a reply, the client
     /// has repeated its request, and nothing is stored twice.
     pub async fn open_exchange_as(
@@ -148,7 +148,7 @@ impl Recording {
         user: &UserId,
         session: &SessionId,
         messages: &[NewMessage],
-        keeper: Keeper,
+        keeper: KeptBy,
     ) -> Result<Exchange> {
         if !ids.is_tried {
             return self.exchange(ids, user, session, messages, keeper).await;
@@ -205,7 +205,7 @@ impl Recording {
         user: &UserId,
         session: &SessionId,
         messages: &[NewMessage],
-        keeper: Keeper,
+        keeper: KeptBy,
     ) -> Result<Exchange> {
         let now = self.clock.now();
         let messages = messages.iter().map(|message| self.fitted(message.clone())).collect();
@@ -220,9 +220,9 @@ impl Recording {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
             self.still_wanted(ids, user, session)?;
             let (stored, alignment) = match keeper {
-                Keeper::Client if ids.is_tried => self.aligned_again(ids, user, &found, &heard).await?,
-                Keeper::Client => self.aligned(user, session, found.turn_count, &heard).await?,
-                Keeper::Provider => {
+                KeptBy::Client if ids.is_tried => self.aligned_again(ids, user, &found, &heard).await?,
+                KeptBy::Client => self.aligned(user, session, found.turn_count, &heard).await?,
+                KeptBy::Provider => {
                     let stored = self.last_turns(user, session, found.turn_count, FIRST_LOOK).await?;
                     let alignment = after_all(&stored, &heard);
                     (stored, alignment)

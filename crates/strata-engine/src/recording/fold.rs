@@ -173,7 +173,7 @@ impl Recording {
         Unfolded { summary: Some(summary), skipped: 0, turns, uncovered: String::new() }
     }
 
-    /// What was taken back of the turns that the summary may still say.
+    /// The statements of these turns that were taken back and that the summary may still say.
     async fn withdrawn(&self, user: &UserId, session: &SessionId, turn_count: u64) -> Result<Withdrawn> {
         Withdrawn::read(self.store.as_ref(), user, session, 0..turn_count).await
     }

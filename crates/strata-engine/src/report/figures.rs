@@ -181,7 +181,7 @@ impl TokenFigures {
     }
 }
 
-/// What failed in the period.
+/// The failures in the period.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FailureFigures {
     /// Requests with a stage that failed, by the stage.
@@ -261,7 +261,7 @@ impl Spending {
     }
 }
 
-/// What models cost in the period.
+/// The costs of models in the period.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CostFigures {
     /// Chats: tokens that the models report.

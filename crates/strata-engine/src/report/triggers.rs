@@ -4,7 +4,7 @@ use strata_core::metric::RequestMetric;
 
 use super::{InForce, MIN_ITEMS, MIN_REQUESTS, Report, ReportRows};
 
-/// What a trigger says.
+/// The state of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
@@ -32,7 +32,7 @@ impl Verdict {
     }
 }
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Unit {
@@ -68,7 +68,7 @@ pub struct Trigger {
     pub name: &'static str,
     /// The metric, in words.
     pub metric: &'static str,
-    /// What the value counts.
+    /// The unit of the value.
     pub unit: Unit,
     /// The value; `None` if there is too little data.
     pub value: Option<f64>,
@@ -76,13 +76,13 @@ pub struct Trigger {
     pub threshold: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// What it means if the threshold is passed.
+    /// The meaning of a passed threshold.
     pub meaning: &'static str,
     /// The setting to change.
     pub setting: &'static str,
     /// How to change it.
     pub change: String,
-    /// What the change costs.
+    /// The costs of the change.
     pub cost: String,
     /// Why there is too little data.
     pub missing: Option<String>,
@@ -241,9 +241,7 @@ fn embedding_needed(report: &Report) -> Trigger {
     }
     .judge((judged && report.requests >= MIN_REQUESTS).then_some(share), || match judged {
         true => too_few(report),
-        false => {
-            "nobody has filed a complaint; `strata feedback REQUEST --kind meaning` files one".to_owned()
-        }
+        false => "no complaint has been filed; `strata feedback REQUEST --kind meaning` files one".to_owned(),
     })
 }
 

@@ -67,7 +67,7 @@ impl DueWindow {
         structured
     }
 
-    /// Whether a point of the summary may say this: it was not taken back, and no part of it that nobody says any more.
+    /// Whether a point of the summary may say this: it was not taken back, and every part of it is still said.
     pub(super) fn may_say(&self, text: &str) -> bool {
         let is_said = || {
             let said = |turn: &&Turn| self.withdrawn.removed_from(&turn.content).contains(text);

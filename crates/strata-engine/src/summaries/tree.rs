@@ -82,7 +82,7 @@ impl Summaries {
         Ok(work)
     }
 
-    /// What was taken back of a session's turns.
+    /// The statements of a session's turns that were taken back.
     pub(super) async fn withdrawn(&self, user: &UserId, session: &Session) -> Result<Withdrawn> {
         Withdrawn::read(self.store.as_ref(), user, &session.id, 0..session.turn_count).await
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
 use super::{Reading, moment, objects, reason};
-use crate::foreign::{Chat, Said};
+use crate::foreign::Said;
 
 #[derive(Deserialize)]
 struct Conversation {
@@ -71,17 +71,7 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
         for _ in beside {
             reading.contents.skipped.add("messages of abandoned branches");
         }
-        let is_named_by_file = conversation.id.is_none();
-        let session = conversation.id.clone().unwrap_or_else(|| reading.session(number));
-        let title = conversation.title.filter(|title| !title.trim().is_empty());
-        reading.contents.chats.push(Chat {
-            session,
-            is_named_by_file,
-            title,
-            place: what,
-            messages,
-            ..Chat::default()
-        });
+        reading.add_chat(number, conversation.id, conversation.title, what, messages);
     }
     Ok(())
 }
@@ -89,19 +79,8 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
 /// The ids from the root to the current node, or to the last leaf if none is named.
 fn path(conversation: &Conversation) -> Result<Vec<String>, String> {
     let mapping = &conversation.mapping;
-    let last = match &conversation.current_node {
-        Some(id) => Some(id.clone()),
-        None => {
-            let time = |node: &Node| {
-                let time = node.message.as_ref().and_then(|message| moment(message.create_time.as_ref()));
-                time.map(|time| time.as_microsecond())
-            };
-            let leaves = mapping.iter().filter(|(_, node)| node.children.is_empty());
-            leaves.max_by_key(|(id, node)| (time(node), (*id).clone())).map(|(id, _)| id.clone())
-        }
-    };
     let mut path = Vec::new();
-    let mut next = last;
+    let mut next = conversation.current_node.clone().or_else(|| newest_leaf(mapping));
     while let Some(id) = next {
         let node = mapping.get(&id).ok_or_else(|| format!("node `{id}` of the tree is missing"))?;
         if path.len() > mapping.len() {
@@ -112,6 +91,15 @@ fn path(conversation: &Conversation) -> Result<Vec<String>, String> {
     }
     path.reverse();
     Ok(path)
+}
+
+fn newest_leaf(mapping: &HashMap<String, Node>) -> Option<String> {
+    let time = |node: &Node| {
+        let time = node.message.as_ref().and_then(|message| moment(message.create_time.as_ref()));
+        time.map(|time| time.as_microsecond())
+    };
+    let leaves = mapping.iter().filter(|(_, node)| node.children.is_empty());
+    leaves.max_by_key(|(id, node)| (time(node), (*id).clone())).map(|(id, _)| id.clone())
 }
 
 /// A message as it was said; or why it is left out, if that is worth a word.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use strata_core::{Result, Role};
 
 use super::{Reading, moment, objects, reason};
-use crate::foreign::{Chat, Said};
+use crate::foreign::Said;
 
 #[derive(Deserialize)]
 struct Conversation {
@@ -46,17 +46,7 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
                 None => reading.contents.skipped.add("empty messages"),
             }
         }
-        let is_named_by_file = conversation.uuid.is_none();
-        let session = conversation.uuid.unwrap_or_else(|| reading.session(number));
-        let title = conversation.name.filter(|name| !name.trim().is_empty());
-        reading.contents.chats.push(Chat {
-            session,
-            is_named_by_file,
-            title,
-            place: what,
-            messages,
-            ..Chat::default()
-        });
+        reading.add_chat(number, conversation.uuid, conversation.name, what, messages);
     }
     Ok(())
 }

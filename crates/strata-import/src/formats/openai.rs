@@ -161,7 +161,7 @@ fn logged(object: &Map<String, Value>) -> Result<Logged, String> {
     Ok(read)
 }
 
-/// The first of these names. What is no name is refused: without it, one user's words would be among another's.
+/// The first of these names. An invalid name is refused: without it, one user's words would be among another's.
 fn named(places: &[&Map<String, Value>], names: &[&str]) -> Result<Option<String>, String> {
     let all = places.iter().flat_map(|place| names.iter().map(move |name| (*name, place.get(*name))));
     for (name, value) in all {

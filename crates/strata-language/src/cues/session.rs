@@ -1,9 +1,6 @@
 //! Whether a question asks about the session itself: «what did I just say?», 刚才我说了什么.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use crate::Pattern;
 use crate::text::fold;
 
 /// The folded forms. «What did I say about the dentist?» asks about the dentist, so a phrase without «just» has to be
@@ -32,7 +29,7 @@ const CHINESE: &str = concat!(
     r"|^我(?:都)?(?:说|问)了(?:些)?什么",
 );
 
-static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("{ENGLISH}|{CHINESE}")).ok());
+static PATTERN: Pattern = Pattern::made(|| format!("{ENGLISH}|{CHINESE}"));
 
 /// A longer message says what it is about.
 const MAX_CHARS: usize = 120;
@@ -44,7 +41,7 @@ pub fn points_at_session(question: &str) -> bool {
     }
     let folded = fold(question);
     let asked = folded.trim_end_matches(|c: char| !c.is_alphanumeric());
-    PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(asked))
+    PATTERN.is_match(asked)
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ mod words;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use regex::Regex;
 
 use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb, fill};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
+use crate::Pattern;
 pub(super) use crate::text::simplified;
 use crate::time;
 use head::PredicateHead;
@@ -40,8 +40,8 @@ static RULES: LazyLock<Patterns> = LazyLock::new(|| {
 
 static REWRITES: LazyLock<Rewrites> = LazyLock::new(|| Rewrites::new(table::REWRITES, expand));
 
-static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::VAGUE).ok());
-static NO_ERRAND: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::NO_ERRAND).ok());
+static VAGUE: Pattern = Pattern::new(words::VAGUE);
+static NO_ERRAND: Pattern = Pattern::new(words::NO_ERRAND);
 
 /// Replaces the names of word lists in a pattern by the lists.
 fn expand(pattern: &str) -> String {
@@ -106,25 +106,24 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
 
 /// 不是甲而是乙, 从甲改成乙: the sentence with only the new value, and the old value.
 fn replaced(trimmed: &str, clause: &str) -> (String, Option<String>) {
-    static NOT_BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^(?<s>.*?)(?:其实)?(?:并)?不(?<b>是|叫|在|住在|喜欢)(?<m>叫|在|住在)?(?<o>[^，,而]+?)[，,]?(?:而|应该|其实)?(?:是|叫|在)(?<n>叫|在|住在)?(?<v>[^，,]+)$").ok()
-    });
-    static BUT_NOT: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^(?<v>[^不]+?)而不是(?:叫|在|住在)?(?<o>[^，]+)$").ok());
-    static FROM_TO: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^(?<s>.*?)从(?<o>[^，]+?)(?<v>(?:改|换|变|涨|降|搬|升|跳槽|调|挪|推迟|提前)(?:成|到|为|用|去).+)$").ok()
-    });
-    if let Some(found) = NOT_BUT.as_ref().and_then(|pattern| pattern.captures(trimmed)) {
+    static NOT_BUT: Pattern = Pattern::new(
+        r"^(?<s>.*?)(?:其实)?(?:并)?不(?<b>是|叫|在|住在|喜欢)(?<m>叫|在|住在)?(?<o>[^，,而]+?)[，,]?(?:而|应该|其实)?(?:是|叫|在)(?<n>叫|在|住在)?(?<v>[^，,]+)$",
+    );
+    static BUT_NOT: Pattern = Pattern::new(r"^(?<v>[^不]+?)而不是(?:叫|在|住在)?(?<o>[^，]+)$");
+    static FROM_TO: Pattern = Pattern::new(
+        r"^(?<s>.*?)从(?<o>[^，]+?)(?<v>(?:改|换|变|涨|降|搬|升|跳槽|调|挪|推迟|提前)(?:成|到|为|用|去).+)$",
+    );
+    if let Some(found) = NOT_BUT.captures(trimmed) {
         let verb = found
             .name("n")
             .or_else(|| found.name("m"))
             .map_or_else(|| found["b"].to_owned(), |verb| verb.as_str().to_owned());
         return (format!("{}{verb}{}", &found["s"], &found["v"]), Some(found["o"].to_owned()));
     }
-    if let Some(found) = BUT_NOT.as_ref().and_then(|pattern| pattern.captures(trimmed)) {
+    if let Some(found) = BUT_NOT.captures(trimmed) {
         return (found["v"].to_owned(), Some(found["o"].to_owned()));
     }
-    if let Some(found) = FROM_TO.as_ref().and_then(|pattern| pattern.captures(trimmed)) {
+    if let Some(found) = FROM_TO.captures(trimmed) {
         return (format!("{}{}", &found["s"], &found["v"]), Some(found["o"].to_owned()));
     }
     (clause.trim().to_owned(), None)
@@ -152,19 +151,17 @@ fn as_subject(key: &str, who: &str) -> Subject {
 
 /// The user, or a person or animal that belongs to the user, and the text after it.
 fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
-    static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let pattern = format!(
+    static USER: Pattern = Pattern::made(|| {
+        format!(
             r"^(?:(?:现在|目前|其实|但是?|不过|而且|所以|因为|反正|最近|以前|去年|今年|原来)*)(?<user>我们家?|咱们?家?|我家?|本人|俺|用户|该用户)(?:(?:的|家的?|有个|有一个)?(?<kin>{})(?:的名字)?)?",
             words::KIN
-        );
-        Regex::new(&pattern).ok()
+        )
     });
-    static FAMILY: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("^(?<kin>{})", words::FAMILY)).ok());
-    if let Some(kin) = FAMILY.as_ref().and_then(|family| family.captures(clause)?.name("kin")) {
+    static FAMILY: Pattern = Pattern::made(|| format!("^(?<kin>{})", words::FAMILY));
+    if let Some(kin) = FAMILY.get().and_then(|family| family.captures(clause)?.name("kin")) {
         return Some((as_subject(&format!("user's {}", kin.as_str()), who), &clause[kin.end()..]));
     }
-    let found = USER.as_ref()?.captures(clause)?;
+    let found = USER.captures(clause)?;
     let lead = &clause[..found.name("user")?.start()];
     if let Some(kin) = found.name("kin") {
         let rest = &clause[kin.end()..];
@@ -340,9 +337,8 @@ fn is_one_of_several(subject: &Subject) -> bool {
 
 /// Replaces 我 inside a predicate: by nothing before a person who belongs to the user, otherwise by the user.
 pub(super) fn in_third_person(text: &str, who: &str) -> String {
-    static MINE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("我们?的?(?<kin>{})", words::KIN)).ok());
-    let text = match &*MINE {
+    static MINE: Pattern = Pattern::made(|| format!("我们?的?(?<kin>{})", words::KIN));
+    let text = match MINE.get() {
         Some(mine) => mine.replace_all(text, "$kin").into_owned(),
         None => text.to_owned(),
     };
@@ -368,7 +364,7 @@ fn without_times(text: &str, at: Timestamp) -> String {
 
 /// Whether the rule may make a memory of this value: some values mean nothing without their context.
 fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
-    if VAGUE.as_ref().is_some_and(|vague| vague.is_match(value)) && rule.verb != Verb::Todo {
+    if VAGUE.is_match(value) && rule.verb != Verb::Todo {
         return false;
     }
     if value.is_empty() && rule.verb != Verb::End && !(rule.slot == "partner" && hold.denies()) {
@@ -376,9 +372,7 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
     }
     let user = subject.key == "user" && !subject.named;
     match rule.slot {
-        "todo" if rule.verb == Verb::Todo => {
-            user && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
-        }
+        "todo" if rule.verb == Verb::Todo => user && !NO_ERRAND.is_match(value),
         "todo" | "decision" | "decision for {n}" | "plan" => user,
         // Only food and drinks that a person avoids say something about the person.
         "eat" | "smoke" | "alcohol" if subject.named => false,

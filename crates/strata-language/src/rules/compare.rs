@@ -151,14 +151,18 @@ fn endings(own: &ReadText, known: &[Option<ReadText>], plan: &Plan, by: usize) -
             _ => {}
         }
     }
+    found.extend(likeliest(todos).map(|(place, how)| (place, Fate::End { by, how })));
+    found
+}
+
+/// The todo that matches best. `None` if two match equally well, because it is unknown which of them was done.
+fn likeliest(mut todos: Vec<(usize, TodoEnd, f32)>) -> Option<(usize, TodoEnd)> {
     todos.sort_by(|a, b| b.2.total_cmp(&a.2));
     match todos.as_slice() {
-        // Two todos match equally well, so it is unknown which of them was done.
-        [first, second, ..] if first.2 == second.2 => {}
-        [(place, how, _), ..] => found.push((*place, Fate::End { by, how: *how })),
-        [] => {}
+        [first, second, ..] if first.2 == second.2 => None,
+        [(place, how, _), ..] => Some((*place, *how)),
+        [] => None,
     }
-    found
 }
 
 /// Whether a claim ends another.

@@ -15,11 +15,11 @@ mod words;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use regex::Regex;
 
 use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
+use crate::Pattern;
 use crate::rules::StatementKind;
 use crate::time;
 use head::PredicateHead;
@@ -87,9 +87,8 @@ static OF_THINGS: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(table::O
 static REWRITES: LazyLock<Rewrites> =
     LazyLock::new(|| Rewrites::new(table::REWRITES, |pattern| format!("(?i){pattern}")));
 
-static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("(?i){}", words::VAGUE)).ok());
-static NO_ERRAND: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!("(?i){}", words::NO_ERRAND)).ok());
+static VAGUE: Pattern = Pattern::made(|| format!("(?i){}", words::VAGUE));
+static NO_ERRAND: Pattern = Pattern::made(|| format!("(?i){}", words::NO_ERRAND));
 
 /// The claims of a clause. A clause in the first person is about `who`.
 pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<ReadClaim> {
@@ -145,15 +144,14 @@ fn without_times(text: &str, at: Timestamp) -> String {
 
 /// «My wife is Anne», «my cat is called Biscuit», «my sister's name is Hanna».
 fn name_of(noun: &str, subject: &Subject, head: &PredicateHead, who: &str) -> Vec<ReadClaim> {
-    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!("^(?:(?:called|named) (?<a>.+)|(?:now )?(?<b>{}))$", words::NAMED)).ok()
-    });
+    static NAME: Pattern =
+        Pattern::made(|| format!("^(?:(?:called|named) (?<a>.+)|(?:now )?(?<b>{}))$", words::NAMED));
     let Subject::Kin { owner, is_name, .. } = subject else { return Vec::new() };
     if head.verb != "be" || head.hold_of(Verb::State) != Some(Hold::Now) {
         return Vec::new();
     }
     let rest = head.rest.trim();
-    let found = NAME.as_ref().and_then(|name| name.captures(rest));
+    let found = NAME.captures(rest);
     let Some(name) = found.and_then(|found| found.name("a").or_else(|| found.name("b"))) else {
         return Vec::new();
     };
@@ -359,9 +357,7 @@ fn is_fit(rule: &Rule, subject: &Subject, found: &RuleMatch<'_>, hold: Hold) -> 
     match rule.slot {
         "{n}" => matches!(subject, Subject::Named(_)),
         "todo" if rule.verb == Verb::Todo => {
-            matches!(subject, Subject::User)
-                && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
-                && !points_back(value)
+            matches!(subject, Subject::User) && !NO_ERRAND.is_match(value) && !points_back(value)
         }
         "todo" if rule.verb == Verb::Did => {
             let second = value.split_whitespace().nth(1).unwrap_or_default();
@@ -426,12 +422,12 @@ fn ends_pointing_back(value: &str) -> bool {
 }
 
 fn points_back(value: &str) -> bool {
-    static POINTS_BACK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::POINTS_BACK).ok());
-    POINTS_BACK.as_ref().is_some_and(|word| word.is_match(value))
+    static POINTS_BACK: Pattern = Pattern::new(words::POINTS_BACK);
+    POINTS_BACK.is_match(value)
 }
 
 fn is_vague(value: &str) -> bool {
-    VAGUE.as_ref().is_some_and(|vague| vague.is_match(value))
+    VAGUE.is_match(value)
 }
 
 /// The third person of a sentence that no rule reads.

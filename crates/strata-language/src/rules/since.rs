@@ -1,11 +1,9 @@
 //! The beginning of a state, from expressions such as «last March», «two years ago», «for six years», 三年了.
 
-use std::sync::LazyLock;
-
 use jiff::tz::Offset;
 use jiff::{Timestamp, ToSpan as _};
-use regex::Regex;
 
+use crate::Pattern;
 use crate::time::{self, Precision, TimeSpan};
 
 /// A duration after «for», in English.
@@ -16,20 +14,20 @@ pub(super) const LASTING_CHINESE: &str = r"(?<before>[^\d一二两三四五六�
 
 /// The beginning that a clause names, if it is not in the future.
 pub(super) fn begin(clause: &str, at: Timestamp) -> Option<Timestamp> {
-    static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\bfor (?:(?:about|around|over|almost|nearly|roughly|more than|at least|the (?:past|last)) )*(?<n>\d{1,2}|an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty) (?<u>year|month|week|day)s?\b").ok()
-    });
-    static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(LASTING_CHINESE).ok());
+    static ENGLISH: Pattern = Pattern::new(
+        r"(?i)\bfor (?:(?:about|around|over|almost|nearly|roughly|more than|at least|the (?:past|last)) )*(?<n>\d{1,2}|an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty) (?<u>year|month|week|day)s?\b",
+    );
+    static CHINESE: Pattern = Pattern::new(LASTING_CHINESE);
     let named = |text: &str| {
         let span = time::parse(text, at).into_iter().next()?;
         let start = to_the_month(text, &span, at)?;
         (start <= at).then_some(start)
     };
-    if let Some(found) = ENGLISH.as_ref().and_then(|lasting| lasting.captures(clause)) {
+    if let Some(found) = ENGLISH.captures(clause) {
         return named(&format!("{} {}s ago", &found["n"], &found["u"]));
     }
     let plain = clause.trim_end_matches(['了', '啦', '。', ' ']);
-    if let Some(found) = CHINESE.as_ref().and_then(|lasting| lasting.captures(plain)) {
+    if let Some(found) = CHINESE.captures(plain) {
         return named(&format!("{}{}前", &found["n"], &found["u"]));
     }
     named(clause)

@@ -1,11 +1,8 @@
-//! What a sentence needs from the ones before it: «They're Buckfasts» says nothing without the bees.
-
-use std::sync::LazyLock;
-
-use regex::Regex;
+//! Whether a sentence needs the ones before it: «They're Buckfasts» says nothing without the bees.
 
 use super::chinese::is_chinese;
 use super::facts::{is_verb, names_something};
+use crate::Pattern;
 
 /// The words of a sentence that say that something was named before it.
 const ENGLISH_POINTERS: &str =
@@ -99,13 +96,10 @@ fn points(raw: &[&str], words: &[String], place: usize) -> bool {
 }
 
 fn chinese_lacks(sentence: &str) -> bool {
-    static BACKWARD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            "^(?:不过|不過|其实|其實|而且|所以|因此|但是|但|然后|然後|最后|最後|后来|後來|结果|結果|于是|於是|并且|並且|并|並|还|還|也|就)*[，,]?(?:[它她他牠]|[这這那](?:个|個|些|里|裡|儿|兒|样|樣|次|本|部|件|家|种|種|位)?[^天周週月年])|^(?:然后|然後|最后|最後|后来|後來|于是|於是|并|並|但是|而且|所以|因此|结果|結果)",
-        )
-        .ok()
-    });
-    BACKWARD.as_ref().is_some_and(|form| form.is_match(sentence.trim()))
+    static BACKWARD: Pattern = Pattern::new(
+        "^(?:不过|不過|其实|其實|而且|所以|因此|但是|但|然后|然後|最后|最後|后来|後來|结果|結果|于是|於是|并且|並且|并|並|还|還|也|就)*[，,]?(?:[它她他牠]|[这這那](?:个|個|些|里|裡|儿|兒|样|樣|次|本|部|件|家|种|種|位)?[^天周週月年])|^(?:然后|然後|最后|最後|后来|後來|于是|於是|并|並|但是|而且|所以|因此|结果|結果)",
+    );
+    BACKWARD.is_match(sentence.trim())
 }
 
 /// Whether a sentence has a number or a name inside, which would be lost with it. Chinese names look like other words.
@@ -161,12 +155,12 @@ pub fn is_asked(sentence: &str) -> bool {
 /// A sentence without the request at its end: «I row on Mondays, can you make a plan?». It stays whole if the request names
 /// a value, or if little is left.
 pub fn without_request(sentence: &str) -> &str {
-    static REQUEST: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?:,| -)?\s+(?:(?:so|and|but)\s+)?(?:can|could|would|will) you (?:please )?(?:help|review|check|show|tell|give|explain|suggest|recommend|make|create|write|assess|look|advise|walk|provide|guide)\b[^.]*\??$|[，,](?:你|您)?(?:能不能|能否|可不可以|可以|能)?帮我[^。]*[？?吗嗎]?$").ok()
-    });
+    static REQUEST: Pattern = Pattern::new(
+        r"(?i)(?:,| -)?\s+(?:(?:so|and|but)\s+)?(?:can|could|would|will) you (?:please )?(?:help|review|check|show|tell|give|explain|suggest|recommend|make|create|write|assess|look|advise|walk|provide|guide)\b[^.]*\??$|[，,](?:你|您)?(?:能不能|能否|可不可以|可以|能)?帮我[^。]*[？?吗嗎]?$",
+    );
     const LEAST_WORDS: usize = 4;
     const LEAST_CHARS: usize = 8;
-    let Some(request) = REQUEST.as_ref().and_then(|request| request.find(sentence)) else { return sentence };
+    let Some(request) = REQUEST.find(sentence) else { return sentence };
     let (rest, asked) = sentence.split_at(request.start());
     let is_enough = if is_chinese(rest) {
         rest.chars().count() >= LEAST_CHARS
@@ -183,17 +177,16 @@ pub fn without_request(sentence: &str) -> &str {
 
 /// Whether a sentence speaks to somebody: «glad you like it».
 pub fn addresses(sentence: &str) -> bool {
-    static YOU: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)\b(?:you|your|yours|you['’]\w+)\b|[你您]").ok());
-    YOU.as_ref().is_some_and(|you| you.is_match(sentence))
+    static YOU: Pattern = Pattern::new(r"(?i)\b(?:you|your|yours|you['’]\w+)\b|[你您]");
+    YOU.is_match(sentence)
 }
 
 /// Whether what is left of a statement after a part of it changed still says something.
 pub fn is_rest(rest: &str) -> bool {
-    static CUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^(?i:to|on|in|at|with|for|of|which|that|and|but|so|including|focusing|because|see|currently)\b|^(?:并|並|但|而|所以|因此|然后|然後|以及|还|還)").ok()
-    });
-    let is_cut = CUT.as_ref().is_some_and(|cut| cut.is_match(rest)) || is_fragment(rest);
+    static CUT: Pattern = Pattern::new(
+        r"^(?i:to|on|in|at|with|for|of|which|that|and|but|so|including|focusing|because|see|currently)\b|^(?:并|並|但|而|所以|因此|然后|然後|以及|还|還)",
+    );
+    let is_cut = CUT.is_match(rest) || is_fragment(rest);
     !is_cut || rest.chars().any(|c| c.is_ascii_digit())
 }
 
@@ -204,10 +197,10 @@ pub fn is_lead_in(sentence: &str) -> bool {
 
 /// Whether a sentence announces what follows, if code follows it.
 pub fn announces(sentence: &str) -> bool {
-    static HERE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:here['’]?s|here (?:is|are)|the following|below|what i have(?: so far)?|as follows)\b|如下|以下|下面").ok()
-    });
-    is_lead_in(sentence) || HERE.as_ref().is_some_and(|here| here.is_match(sentence))
+    static HERE: Pattern = Pattern::new(
+        r"(?i)\b(?:here['’]?s|here (?:is|are)|the following|below|what i have(?: so far)?|as follows)\b|如下|以下|下面",
+    );
+    is_lead_in(sentence) || HERE.is_match(sentence)
 }
 
 /// A sentence with what it answers, in quotation marks.

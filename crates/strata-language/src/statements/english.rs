@@ -100,9 +100,9 @@ impl<'t> Word<'t> {
     }
 }
 
-/// What the speaker was last in the sentence.
+/// The speaker's last role in the sentence.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum SpeakerRole {
     /// Not mentioned yet.
     Absent,
     /// The subject of the sentence.
@@ -118,7 +118,7 @@ pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
     }
     let mut teller = Teller {
         who: name.unwrap_or("the user"),
-        role: Role::Absent,
+        role: SpeakerRole::Absent,
         verb: None,
         second: None,
         told: Vec::new(),
@@ -164,7 +164,7 @@ fn is_several(said: &str) -> bool {
 
 struct Teller<'a> {
     who: &'a str,
-    role: Role,
+    role: SpeakerRole,
     /// The number of words within which the verb of the subject follows.
     verb: Option<u8>,
     /// Whether a second verb of the subject may follow: «I live in Bari and keep bees».
@@ -206,15 +206,18 @@ impl Teller<'_> {
             "i" | "we" => self.subject(word, ending, next),
             "my" | "our" => {
                 let told = match self.role {
-                    Role::Subject => "their".to_owned(),
-                    Role::Absent | Role::Other => format!("{}'s", self.who),
+                    SpeakerRole::Subject => "their".to_owned(),
+                    SpeakerRole::Absent | SpeakerRole::Other => format!("{}'s", self.who),
                 };
                 self.mention(word, &told);
             }
             "me" | "us" if !is_abbreviation(word.text) => self.object(word, "them"),
             "mine" | "ours" => {
-                let told =
-                    if self.role == Role::Subject { "theirs".to_owned() } else { format!("{}'s", self.who) };
+                let told = if self.role == SpeakerRole::Subject {
+                    "theirs".to_owned()
+                } else {
+                    format!("{}'s", self.who)
+                };
                 self.mention(word, &told);
             }
             "myself" | "ourselves" => self.mention(word, "themselves"),
@@ -241,13 +244,13 @@ impl Teller<'_> {
     }
 
     fn object(&mut self, word: &Word<'_>, later: &str) {
-        let told = if self.role == Role::Subject { later.to_owned() } else { self.who.to_owned() };
+        let told = if self.role == SpeakerRole::Subject { later.to_owned() } else { self.who.to_owned() };
         self.mention(word, &told);
     }
 
     fn mention(&mut self, word: &Word<'_>, told: &str) {
-        if self.role == Role::Absent {
-            self.role = Role::Other;
+        if self.role == SpeakerRole::Absent {
+            self.role = SpeakerRole::Other;
         }
         self.verb = None;
         // «I live in Bari and my aunt …»: another subject follows.
@@ -258,7 +261,7 @@ impl Teller<'_> {
     /// «I», «I'm», «I've», «I'll», «I'd» and the same of «we».
     fn subject(&mut self, word: &Word<'_>, ending: Option<&str>, next: &str) {
         self.second = None;
-        if self.role == Role::Subject {
+        if self.role == SpeakerRole::Subject {
             let told = match ending {
                 Some("m" | "re") => "they're".to_owned(),
                 Some(ending) => format!("they'{ending}"),
@@ -286,8 +289,8 @@ impl Teller<'_> {
             self.second = Some(Second::Later);
         }
         // «My boss says I …»: the speaker is not the subject of the sentence.
-        if self.role == Role::Absent {
-            self.role = Role::Subject;
+        if self.role == SpeakerRole::Absent {
+            self.role = SpeakerRole::Subject;
         }
         self.push(word, &told);
     }
@@ -357,7 +360,7 @@ impl Teller<'_> {
         if !word.before.is_empty() {
             return None;
         }
-        self.role = Role::Subject;
+        self.role = SpeakerRole::Subject;
         let governs = next == "to" && is_in(WITH_TO, lower);
         self.second = (is_past(lower) && !governs).then_some(Second::Later);
         if self.adverbs > 0 {

@@ -19,7 +19,7 @@ pub fn facts(sentence: &str) -> Vec<String> {
     if facts.len() > 1 && values::are_kept(sentence, &facts) { facts } else { vec![sentence.to_owned()] }
 }
 
-/// What is left of a statement in the third person, with the user as its subject if it lost it: «plays handball» after
+/// The rest of a statement in the third person, with the user as its subject if it lost it: «plays handball» after
 /// «The user lives in Malmö».
 pub fn with_subject(statement: &str, rest: &str) -> String {
     let subject = ["The user", "用户", "用戶"].into_iter().find(|subject| statement.starts_with(subject));

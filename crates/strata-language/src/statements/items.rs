@@ -23,7 +23,7 @@ pub fn without_items(statement: &str, sentence: &str) -> Option<String> {
 }
 
 struct List<'s> {
-    /// What stands before the first item.
+    /// The text before the first item.
     lead: &'s str,
     items: Vec<&'s str>,
     comma: &'s str,

@@ -1,20 +1,17 @@
 //! Lists over several lines: a heading and its items become one sentence, because an item says nothing without its heading.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::aside::{is_own_heading, is_request_for};
 use super::chinese::is_chinese;
+use super::left_out::{is_own_heading, is_request_for};
+use crate::Pattern;
 
 /// The least and the most number of items of a list that is joined. A longer one is pasted.
 const ITEMS: std::ops::RangeInclusive<usize> = 2..=12;
 /// The most characters of an item. Longer ones are sentences of their own.
 const ITEM_CHARS: usize = 80;
 
-static BULLET: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?:[-*•·–](?:\s*\[[ xX]?\])?|\(?\d{1,2}[.)、）])\s*").ok());
+static BULLET: Pattern = Pattern::new(r"^\s*(?:[-*•·–](?:\s*\[[ xX]?\])?|\(?\d{1,2}[.)、）])\s*");
 
 /// The message with each list of the speaker's own in one line: «To pack:», «- socks», «- map» becomes «To pack: socks, map».
 pub(super) fn with_joined_lists(message: &str) -> Cow<'_, str> {
@@ -41,14 +38,13 @@ pub(super) fn with_joined_lists(message: &str) -> Cow<'_, str> {
 
 /// A text without the mark of a list item before it.
 pub(super) fn without_bullet(text: &str) -> &str {
-    static MARK: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^\s*[-*•·–](?:\s*\[[ xX]?\])?\s+").ok());
-    MARK.as_ref().and_then(|mark| mark.find(text)).map_or(text, |mark| &text[mark.end()..])
+    static MARK: Pattern = Pattern::new(r"^\s*[-*•·–](?:\s*\[[ xX]?\])?\s+");
+    MARK.find(text).map_or(text, |mark| &text[mark.end()..])
 }
 
 /// The text of a line that is an item of a list.
 fn item(line: &str) -> Option<&str> {
-    let mark = BULLET.as_ref()?.find(line)?;
+    let mark = BULLET.find(line)?;
     let text = line[mark.end()..].trim().trim_end_matches([',', ';', '.', '，', '；', '。', '、']);
     let is_short = (1..=ITEM_CHARS).contains(&text.chars().count());
     (is_short && !text.ends_with(['?', '？', ':', '：'])).then_some(text)

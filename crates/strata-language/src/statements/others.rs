@@ -1,42 +1,25 @@
 //! The words of other people inside a message: chats that were copied, and messages that are retold. Both may say «I» and
 //! mean somebody else.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::pieces::Piece;
-
-macro_rules! pattern {
-    ($name:ident, $source:expr) => {
-        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($source).ok());
-    };
-}
+use crate::Pattern;
 
 // A speaker before what they say: «Bea: …», «[14:02] Bea: …», 「小蓓 14:02 …」.
-pattern!(
-    SPEAKER,
-    r"^\s*(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]?\s+)?(?P<name>[\p{Lu}\p{Lo}][\p{L}.'’-]*(?: [\p{Lu}\p{Lo}][\p{L}.'’-]*){0,2})\s*(?:[:：]|\s\[?\d{1,2}:\d{2}\]?[:：]?\s)\s*\S"
+static SPEAKER: Pattern = Pattern::new(
+    r"^\s*(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]?\s+)?(?P<name>[\p{Lu}\p{Lo}][\p{L}.'’-]*(?: [\p{Lu}\p{Lo}][\p{L}.'’-]*){0,2})\s*(?:[:：]|\s\[?\d{1,2}:\d{2}\]?[:：]?\s)\s*\S",
 );
 /// Labels of a list, which are no speakers.
 const LABELS: &str = "todo to-do note notes task tasks item update deadline step day week monday tuesday wednesday thursday friday saturday sunday mon tue \
     wed thu fri sat sun 待办 待辦 备注 備註 注 注意 事项 事項 任务 任務 周一 周二 周三 周四 周五 周六 周日";
-pattern!(
-    FIRST_PERSON,
-    r"(?i)\b(?:i|i'm|i’m|im|i've|i’ve|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]"
+static FIRST_PERSON: Pattern = Pattern::new(
+    r"(?i)\b(?:i|i'm|i’m|im|i've|i’ve|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]",
 );
-pattern!(
-    REPORT,
-    r"(?i)\b(?:wrote|writes|says|said|texted|texts|messaged|posted|posts|replied|answered|told (?:me|us)|emailed)(?: (?:me|us|back|again|today|yesterday|just now|this|in the \w+ ?\w*))*\s*[:：]|(?:[说說]|写道|寫道|[发發](?:来|來|了|的)?|回复|回覆|回我|转发|轉發|留言|告诉我|告訴我|来信|來信|朋友圈|群[里裡]|消息)[^，。：:]{0,6}[：:]"
+static REPORT: Pattern = Pattern::new(
+    r"(?i)\b(?:wrote|writes|says|said|texted|texts|messaged|posted|posts|replied|answered|told (?:me|us)|emailed)(?: (?:me|us|back|again|today|yesterday|just now|this|in the \w+ ?\w*))*\s*[:：]|(?:[说說]|写道|寫道|[发發](?:来|來|了|的)?|回复|回覆|回我|转发|轉發|留言|告诉我|告訴我|来信|來信|朋友圈|群[里裡]|消息)[^，。：:]{0,6}[：:]",
 );
-pattern!(
-    BY_SPEAKER,
-    r"(?i)(?:\b(?:i|we)(?:['’](?:ve|d))?(?: have| had)?(?: just| already| also| then)*\s*|我(?:们|們)?(?:刚|剛|就|也|还|還|跟|对|對|给|給)?[^，。]{0,4})$"
+static BY_SPEAKER: Pattern = Pattern::new(
+    r"(?i)(?:\b(?:i|we)(?:['’](?:ve|d))?(?: have| had)?(?: just| already| also| then)*\s*|我(?:们|們)?(?:刚|剛|就|也|还|還|跟|对|對|给|給)?[^，。]{0,4})$",
 );
-fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
-}
-
 /// The pieces of a copied chat: lines with a speaker before them, one of whom speaks twice, and somebody says «I».
 pub(super) fn transcript(pieces: &[Piece]) -> Vec<usize> {
     let mut lines: Vec<(String, std::ops::Range<usize>)> = Vec::new();
@@ -45,7 +28,8 @@ pub(super) fn transcript(pieces: &[Piece]) -> Vec<usize> {
     for line in pieces.chunk_by(|a, b| a.line == b.line) {
         let end = start + line.len();
         if let Some((name, text)) = line.first().and_then(|first| speaker(&first.text)) {
-            says_i |= is(&FIRST_PERSON, text) || line[1..].iter().any(|piece| is(&FIRST_PERSON, &piece.text));
+            says_i |= FIRST_PERSON.is_match(text)
+                || line[1..].iter().any(|piece| FIRST_PERSON.is_match(&piece.text));
             lines.push((name, start..end));
         }
         start = end;
@@ -58,14 +42,14 @@ pub(super) fn transcript(pieces: &[Piece]) -> Vec<usize> {
 
 /// The speaker before a line, in lower case, and what they say.
 fn speaker(line: &str) -> Option<(String, &str)> {
-    let found = SPEAKER.as_ref()?.captures(line)?;
+    let found = SPEAKER.captures(line)?;
     let name = found.name("name")?;
     let lower = name.as_str().to_lowercase();
     let is_label = LABELS.split_whitespace().any(|label| label == lower);
     (!is_label && lower.chars().count() <= 20).then(|| (lower, &line[name.end()..]))
 }
 
-/// What somebody else says, from the pieces of a message.
+/// The words of another person, from the pieces of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Retold {
     /// The piece holds it behind a colon.
@@ -78,16 +62,16 @@ pub(super) enum Retold {
 pub(super) fn retold(pieces: &[Piece], free: &[bool]) -> Option<Retold> {
     (0..pieces.len()).filter(|place| free[*place]).find_map(|place| {
         let text = &pieces[place].text;
-        let report = REPORT.as_ref()?.find(text)?;
+        let report = REPORT.find(text)?;
         let behind = text[report.end()..].trim();
-        if is(&BY_SPEAKER, &text[..report.start()]) {
+        if BY_SPEAKER.is_match(&text[..report.start()]) {
             return None;
         }
         let ends_line = pieces.get(place + 1).is_none_or(|next| next.line != pieces[place].line);
         match behind {
             "" if ends_line => Some(Retold::Below(place)),
-            "" => is(&FIRST_PERSON, &pieces[place + 1].text).then_some(Retold::Here(place)),
-            behind => is(&FIRST_PERSON, behind).then_some(Retold::Here(place)),
+            "" => FIRST_PERSON.is_match(&pieces[place + 1].text).then_some(Retold::Here(place)),
+            behind => FIRST_PERSON.is_match(behind).then_some(Retold::Here(place)),
         }
     })
 }

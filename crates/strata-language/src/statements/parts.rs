@@ -1,20 +1,16 @@
 //! The parts of a statement, for a change that speaks about only one of them.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::chinese::is_chinese;
+use crate::Pattern;
 
 /// The least number of characters of a part, in English and Chinese. Shorter ones join their neighbour.
 const ENGLISH_PART: usize = 7;
 const CHINESE_PART: usize = 4;
 
 /// Where an English statement may be cut. The match itself is the gap between two parts.
-static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)[;,:.)](?P<gap>\s+)|(?P<dash>\s+[-–—]+\s+)|(?P<open>\s+)\(|(?P<join>\s+)(?:but|and|so|because|which)\s")
-        .ok()
-});
+static ENGLISH: Pattern = Pattern::new(
+    r"(?i)[;,:.)](?P<gap>\s+)|(?P<dash>\s+[-–—]+\s+)|(?P<open>\s+)\(|(?P<join>\s+)(?:but|and|so|because|which)\s",
+);
 
 /// The parts of a statement, in order.
 pub fn parts(text: &str) -> Vec<String> {
@@ -46,7 +42,7 @@ fn english_parts(text: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut from = 0;
     let mut at = 0;
-    while let Some(found) = ENGLISH.as_ref().and_then(|cut| cut.captures_at(text, at)) {
+    while let Some(found) = ENGLISH.get().and_then(|cut| cut.captures_at(text, at)) {
         let gap = ["gap", "dash", "open", "join"].iter().find_map(|name| found.name(name));
         let Some(gap) = gap else { break };
         at = gap.end();

@@ -1,10 +1,7 @@
 //! Other persons in a sentence: whom a pronoun names, from the sentence before it, and who has to do something.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::chinese::is_chinese;
+use crate::Pattern;
 
 const ENGLISH_KIN: &str = "mum|mom|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|niece|nephew|cousin|\
     grandmother|grandma|granny|nan|grandfather|grandpa|grandad|boss|manager|neighbour|neighbor|flatmate|roommate|colleague|friend|teacher|doctor|landlord|landlady|\
@@ -29,46 +26,40 @@ pub fn begins_with_pronoun(sentence: &str) -> bool {
 }
 
 /// Whether a sentence tells what somebody else has to do, and asks nothing of the speaker: «my colleague said she has to move her
-/// car». What a child or a partner has to do is often the speaker's own task, so it counts only if it is reported.
+/// car». A task of a child or a partner is often the speaker's own, so it counts only if it is reported.
 pub fn is_task_of_another(sentence: &str) -> bool {
     const DUTY: &str = r"(?:still |also |first |now |really |just )*(?:has to|have to|had to|needs? to|must|should|ought to|will|has got to|gotta|is going to|wants? to|plans? to|is supposed to)";
     const CHINESE_DUTY: &str = "(?:要(?:[^的我咱]|$)|得|必须|必須|需要|应该|應該|该|該|打算|准备|準備)";
-    static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!(
+    static ENGLISH: Pattern = Pattern::made(|| {
+        format!(
             r"(?i)\b(?:she|he)(?:['’]ll|['’]s| {DUTY})\b|\b(?:said|says|mentioned|told (?:me|us))(?: that)? they {DUTY}\b|\b(?:my|our|the user['’]s) (?:\w+ )?(?:colleague|co-?worker|boss|manager|neighbou?r|flatmate|roommate|classmate|friend|teacher|landlord|landlady|tenant|client|customer)(?-i:,? [A-Z][\p{{L}}-]+)?,? {DUTY}\b"
-        ))
-        .ok()
+        )
     });
-    static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!(
+    static CHINESE: Pattern = Pattern::made(|| {
+        format!(
             "(?:[说說讲講]|告诉我|告訴我|提到|表示)[，,：:]?(?:她|他|自己)[^我咱，。]{{0,8}}?{CHINESE_DUTY}|^(?:她|他)[^我咱，。]{{0,6}}?{CHINESE_DUTY}|^(?:我|我们|我們|用户|用戶)?(?:的)?(?:同事|同学|同學|朋友|室友|邻居|鄰居|老板|老闆|领导|領導|客户|客戶|房东|房東)[^我咱，。的]{{0,4}}?{CHINESE_DUTY}"
-        ))
-        .ok()
+        )
     });
-    static ASKED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:i|i['’]\w+|we|we['’]\w+|let['’]s|remind (?:me|us|him|her|them)|(?:me|us) to|help (?:him|her|them)|to be \w+(?:ed|en|t|ven))\b|(?:我|咱)[们們]?(?:也|得|要|必须|必須|需要|应该|應該|帮|幫|去|来|來|答应|答應|记得|記得)|[让讓叫要请請](?:我|咱)|提醒|记得|記得|帮[她他]|幫[她他]|[给給][她他]").ok()
-    });
-    let is =
-        |form: &LazyLock<Option<Regex>>| form.as_ref().is_some_and(|form| form.is_match(sentence.trim()));
+    static ASKED: Pattern = Pattern::new(
+        r"(?i)\b(?:i|i['’]\w+|we|we['’]\w+|let['’]s|remind (?:me|us|him|her|them)|(?:me|us) to|help (?:him|her|them)|to be \w+(?:ed|en|t|ven))\b|(?:我|咱)[们們]?(?:也|得|要|必须|必須|需要|应该|應該|帮|幫|去|来|來|答应|答應|记得|記得)|[让讓叫要请請](?:我|咱)|提醒|记得|記得|帮[她他]|幫[她他]|[给給][她他]",
+    );
+    let is = |form: &Pattern| form.is_match(sentence.trim());
     is(if is_chinese(sentence) { &CHINESE } else { &ENGLISH }) && !is(&ASKED)
 }
 
 fn in_english(sentence: &str, before: &str) -> Option<String> {
-    static KIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!(
+    static KIN: Pattern = Pattern::made(|| {
+        format!(
             r"(?i)\b(?P<who>(?:my|our) (?:(?:older|younger|elder|big|little|late|old|new|best|ex|half|twin) )?(?:{ENGLISH_KIN})(?-i:,? (?P<name>[A-Z][\p{{L}}-]+))?)\b"
-        ))
-        .ok()
+        )
     });
-    static OTHER: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)\b(?:she|he|her|him|his|they|them)\b").ok());
-    static START: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^(?i:she|he)(?P<end>['’]s|['’]ll|['’]d)? ").ok());
-    let start = START.as_ref()?.captures(sentence.trim())?;
-    let mut kin = KIN.as_ref()?.captures_iter(before);
+    static OTHER: Pattern = Pattern::new(r"(?i)\b(?:she|he|her|him|his|they|them)\b");
+    static START: Pattern = Pattern::new(r"^(?i:she|he)(?P<end>['’]s|['’]ll|['’]d)? ");
+    let start = START.captures(sentence.trim())?;
+    let mut kin = KIN.get()?.captures_iter(before);
     let only = kin.next()?;
     if kin.next().is_some()
-        || OTHER.as_ref()?.is_match(before)
+        || OTHER.is_match(before)
         || has_other_name(before, only.name("name").map(|name| name.as_str()))
     {
         return None;
@@ -101,11 +92,10 @@ fn has_other_name(sentence: &str, name: Option<&str>) -> bool {
 }
 
 fn in_chinese(sentence: &str, before: &str) -> Option<String> {
-    static KIN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("(?:我们|我們|我)(?:的)?(?:{CHINESE_KIN})")).ok());
+    static KIN: Pattern = Pattern::made(|| format!("(?:我们|我們|我)(?:的)?(?:{CHINESE_KIN})"));
     let sentence = sentence.trim();
     let rest = sentence.strip_prefix(['她', '他']).filter(|rest| !rest.starts_with(['们', '們', '的']))?;
-    let mut kin = KIN.as_ref()?.find_iter(before);
+    let mut kin = KIN.get()?.find_iter(before);
     let only = kin.next()?;
     (kin.next().is_none() && !before.contains(['她', '他', '和', '跟']))
         .then(|| format!("{}{rest}", only.as_str()))

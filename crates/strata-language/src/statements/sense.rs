@@ -1,13 +1,10 @@
-//! What a sentence says by its form: that something is done, that the assistant shall always do something, or something
-//! about what was named before.
-
-use std::sync::LazyLock;
-
-use regex::Regex;
+//! Recognises by a sentence's form that something is done, that the assistant shall always do something, or that it
+//! goes on about a thing that was named before.
 
 use super::chinese::is_chinese;
+use crate::Pattern;
 
-/// What an assistant does for a user.
+/// Verbs of an assistant's work for a user.
 const ENGLISH_SERVICE: &str = "answer|reply|respond|write|use|call|address|explain|show|give|suggest|recommend|offer|propose|translate|format|start|end|\
     begin|apologi[sz]e|mention|ask|remind|say|send|include|add|assume|summari[sz]e|quote|cite|list|keep|put|speak|talk|tell|bring|skip|leave|stick|stop";
 const ENGLISH_SERVING: &str = "calling|suggesting|recommending|offering|using|apologi[sz]ing|asking|telling|writing|adding|saying|mentioning|giving|sending|\
@@ -17,39 +14,35 @@ const CHINESE_SERVICE: &str = "回答|回复|回覆|回我|答复|用|说|說|�
 
 /// Whether a sentence tells the assistant what to do from now on.
 pub fn is_instruction(sentence: &str) -> bool {
-    static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!(
+    static ENGLISH: Pattern = Pattern::made(|| {
+        format!(
             r"(?i)^(?:(?:please|and|also|but|oh|ok|okay|so|btw),? )*(?:(?:from now on|in future|in the future|going forward),? (?:please )?(?:always |never |do not |don['’]t |only )?|(?:do not|don['’]t|dont) ever |never (?:ever |again )?|always |no longer )(?:{ENGLISH_SERVICE})\b|^(?:please |and |also )*(?:stop|quit) (?:{ENGLISH_SERVING})\b"
-        ))
-        .ok()
+        )
     });
-    static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(&format!(
+    static CHINESE: Pattern = Pattern::made(|| {
+        format!(
             "^(?:请|請|麻烦|麻煩|你|您|对了，|對了，)*(?:(?:以后|以後|今后|今後|往后|往後|从现在起|從現在起|从今以后)[，, ]?(?:请|請|你|您)?(?:都|只|就|要|一律|永远|永遠|每次)?(?:别|別|不要|不用|不必)?(?:再)?|(?:永远|永遠|千万|千萬)?(?:别|別|不要|不准)再|(?:永远|永遠)(?:别|別|不要)|每次都(?:要)?)[^我，]{{0,6}}?(?:{CHINESE_SERVICE})"
-        ))
-        .ok()
+        )
     });
     let sentence = sentence.trim();
     let form = if is_chinese(sentence) { &CHINESE } else { &ENGLISH };
-    form.as_ref().is_some_and(|form| form.is_match(sentence))
+    form.is_match(sentence)
 }
 
 /// Whether a sentence says that the speaker has done something, and not that it is still to be done.
 pub fn says_done(sentence: &str) -> bool {
-    static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?:(?:and|also|so|ok|okay|yes|yay|oh|finally|well),? )*(?:(?:i|we) (?:have |had )?|(?:i|we)['’]ve )?(?:just |finally |already |now |also |both )*(?:finished|completed|submitted|filed|handed in|sent|paid|bought|booked|renewed|returned|fixed|repaired|cleaned|posted|mailed|ordered|picked up|dropped off|signed|done|did|collected|cancelled|canceled|sorted|called|emailed|painted|washed|wrote|delivered|replaced|installed)\b").ok()
-    });
-    static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:need|have to|has to|must|should|still|going to|want|yet|except|but not|remember to|tomorrow|next)\b").ok()
-    });
-    static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new("完.{0,8}了|(?:好|掉|过|過|成|到)了|搞定|办妥|辦妥|已经.*了|已經.*了").ok()
-    });
-    static CHINESE_OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new("还没|還沒|没有|沒有|需要|必须|必須|打算|准备|準備|记得|記得|还要|還要|还得|還得|要.{0,8}了$|该.{0,8}了|明天|下周|下週|下个|下個").ok()
-    });
-    let is_match =
-        |form: &LazyLock<Option<Regex>>| form.as_ref().is_some_and(|form| form.is_match(sentence.trim()));
+    static ENGLISH: Pattern = Pattern::new(
+        r"(?i)^(?:(?:and|also|so|ok|okay|yes|yay|oh|finally|well),? )*(?:(?:i|we) (?:have |had )?|(?:i|we)['’]ve )?(?:just |finally |already |now |also |both )*(?:finished|completed|submitted|filed|handed in|sent|paid|bought|booked|renewed|returned|fixed|repaired|cleaned|posted|mailed|ordered|picked up|dropped off|signed|done|did|collected|cancelled|canceled|sorted|called|emailed|painted|washed|wrote|delivered|replaced|installed)\b",
+    );
+    static OPEN: Pattern = Pattern::new(
+        r"(?i)\b(?:need|have to|has to|must|should|still|going to|want|yet|except|but not|remember to|tomorrow|next)\b",
+    );
+    static CHINESE: Pattern =
+        Pattern::new("完.{0,8}了|(?:好|掉|过|過|成|到)了|搞定|办妥|辦妥|已经.*了|已經.*了");
+    static CHINESE_OPEN: Pattern = Pattern::new(
+        "还没|還沒|没有|沒有|需要|必须|必須|打算|准备|準備|记得|記得|还要|還要|还得|還得|要.{0,8}了$|该.{0,8}了|明天|下周|下週|下个|下個",
+    );
+    let is_match = |form: &Pattern| form.is_match(sentence.trim());
     if is_chinese(sentence) {
         is_match(&CHINESE) && !is_match(&CHINESE_OPEN)
     } else {
@@ -59,27 +52,26 @@ pub fn says_done(sentence: &str) -> bool {
 
 /// Whether a sentence says that something will happen at another time, and so is still to be done.
 pub fn says_postponed(sentence: &str) -> bool {
-    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:postpone[ds]?|reschedul\w+|put(?:ting)? (?:\w+ ){0,3}(?:off|back)|push(?:ed|ing)? (?:\w+ ){0,3}(?:back|to)|(?:been|was|were|got|is|they|they['’]ve|have) (?:moved|shifted|delayed) (?:\w+ ){0,3}(?:to|until|till|by)|not (?:before|until|till)|do (?:it|that) (?:on|in|at|next|tomorrow|later)|won['’]t be (?:before|until|till))\b|推[迟遲到]|延[期后後到迟遲]|改[到在天期]|挪到|改成.{0,4}[号號日点點周週月]|再[弄做办辦说說去]").ok()
-    });
-    FORM.as_ref().is_some_and(|form| form.is_match(sentence)) && !says_done(sentence)
+    static FORM: Pattern = Pattern::new(
+        r"(?i)\b(?:postpone[ds]?|reschedul\w+|put(?:ting)? (?:\w+ ){0,3}(?:off|back)|push(?:ed|ing)? (?:\w+ ){0,3}(?:back|to)|(?:been|was|were|got|is|they|they['’]ve|have) (?:moved|shifted|delayed) (?:\w+ ){0,3}(?:to|until|till|by)|not (?:before|until|till)|do (?:it|that) (?:on|in|at|next|tomorrow|later)|won['’]t be (?:before|until|till))\b|推[迟遲到]|延[期后後到迟遲]|改[到在天期]|挪到|改成.{0,4}[号號日点點周週月]|再[弄做办辦说說去]",
+    );
+    FORM.is_match(sentence) && !says_done(sentence)
 }
 
 /// Whether a sentence speaks about something that was named before: by a pronoun, or without naming anything.
 pub fn refers_back(sentence: &str) -> bool {
-    static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:it|its|they|them|their|she|her|he|him|his|that|this|those|these|ones?|there|both|neither)\b").ok()
-    });
-    static CHINESE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new("[它她他这這那牠]|^(?:已经|已經|都|终于|終於)?.{1,2}(?:完|好|掉|过|過)?了(?:[，。！,!]|$)")
-            .ok()
-    });
+    static ENGLISH: Pattern = Pattern::new(
+        r"(?i)\b(?:it|its|they|them|their|she|her|he|him|his|that|this|those|these|ones?|there|both|neither)\b",
+    );
+    static CHINESE: Pattern = Pattern::new(
+        "[它她他这這那牠]|^(?:已经|已經|都|终于|終於)?.{1,2}(?:完|好|掉|过|過)?了(?:[，。！,!]|$)",
+    );
     let sentence = sentence.trim();
     if is_chinese(sentence) {
-        return CHINESE.as_ref().is_some_and(|form| form.is_match(sentence));
+        return CHINESE.is_match(sentence);
     }
     let clause = sentence.split([',', '.', '!', ';', ':']).next().unwrap_or_default();
-    clause.split_whitespace().count() <= 2 || ENGLISH.as_ref().is_some_and(|form| form.is_match(sentence))
+    clause.split_whitespace().count() <= 2 || ENGLISH.is_match(sentence)
 }
 
 #[cfg(test)]

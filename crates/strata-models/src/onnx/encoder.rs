@@ -1,7 +1,7 @@
 //! Sentence encoders: Strata's own, which reads a turn together with the previous turn, and any other.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -9,7 +9,8 @@ use strata_core::ports::{Embedder, EmbedderCost, Passage};
 use strata_core::{Error, Result};
 
 use super::gloss;
-use super::session::{Sequence, Session, Urgency, space_name, space_name_of};
+use super::lazy::LazyModel;
+use super::session::{Sequence, Session, Urgency};
 
 /// The number of tokens of the previous turn that Strata's encoder reads, as in its training.
 const CONTEXT_PIECES: usize = 40;
@@ -52,20 +53,8 @@ enum Pooling {
 /// A sentence encoder, in a folder or inside the program. Its weights are read on first use.
 #[derive(Clone)]
 pub struct OnnxEncoder {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    weights: Weights,
-    name: String,
-    profile: Profile,
-    loaded: OnceLock<std::result::Result<Loaded, String>>,
-}
-
-/// Where the weights are.
-enum Weights {
-    Folder(PathBuf),
-    Program(&'static [u8]),
+    model: Arc<LazyModel<Loaded>>,
+    profile: Arc<Profile>,
 }
 
 struct Loaded {
@@ -88,71 +77,52 @@ impl OnnxEncoder {
     /// The encoder in `dir`. This fails if the folder holds no model, and reads no weights yet.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
-        let name = space_name(&dir)?;
         let profile = read_profile(&dir)?;
-        Ok(Self::new(Weights::Folder(dir), name, profile))
+        Ok(Self::new(LazyModel::open(dir, Loaded::of)?, profile))
     }
 
     /// Strata's own encoder, whose weights are inside the program.
     pub fn of_program(name: &str, weights: &'static [u8]) -> Result<Self> {
-        Ok(Self::new(Weights::Program(weights), space_name_of(name, weights)?, Profile::default()))
+        Ok(Self::new(LazyModel::of_program(name, weights, Loaded::of)?, Profile::default()))
     }
 
-    fn new(weights: Weights, name: String, profile: Profile) -> Self {
-        Self { shared: Arc::new(Shared { weights, name, profile, loaded: OnceLock::new() }) }
+    fn new(model: LazyModel<Loaded>, profile: Profile) -> Self {
+        Self { model: Arc::new(model), profile: Arc::new(profile) }
     }
 
     /// Whether the weights are in memory.
     pub fn is_loaded(&self) -> bool {
-        self.shared.loaded.get().is_some()
-    }
-
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let shared = Arc::clone(&self.shared);
-        tokio::task::spawn_blocking(move || work(&shared))
-            .await
-            .map_err(|error| Error::internal("the encoder's thread has panicked").with_source(error))?
-    }
-}
-
-impl Shared {
-    fn loaded(&self) -> Result<&Loaded> {
-        self.loaded
-            .get_or_init(|| self.load().map_err(|error| describe(&error)))
-            .as_ref()
-            .map_err(|message| Error::unavailable(message.clone()))
-    }
-
-    fn load(&self) -> Result<Loaded> {
-        let session = match &self.weights {
-            Weights::Folder(dir) => Session::open(dir)?,
-            Weights::Program(weights) => Session::of_program(weights)?,
-        };
-        // Only Strata's own format has these outputs.
-        let format = if session.has_output("token_vectors") { Format::Strata } else { Format::Plain };
-        let (start, end) = (session.start()?, session.end()?);
-        Ok(Loaded { session, format, start, end })
-    }
-
-    fn embed(&self, passages: &[Passage], prefix: &str, urgency: Urgency) -> Result<Vec<Vec<f32>>> {
-        let loaded = self.loaded()?;
-        let sequences = passages
-            .iter()
-            .map(|passage| loaded.sequence(passage, prefix, &self.profile))
-            .collect::<Result<Vec<_>>>()?;
-        let inputs: Vec<_> = sequences.iter().map(|(sequence, _)| sequence.clone()).collect();
-        let mut vectors = vec![Vec::new(); passages.len()];
-        loaded.session.run(&inputs, None, urgency, |index, values, width| {
-            vectors[index] = pool(values, width, sequences[index].1, self.profile.pooling);
-        })?;
-        Ok(vectors)
+        self.model.is_loaded()
     }
 }
 
 impl Loaded {
+    fn of(session: Session) -> Result<Self> {
+        // Only Strata's own format has these outputs.
+        let format = if session.has_output("token_vectors") { Format::Strata } else { Format::Plain };
+        let (start, end) = (session.start()?, session.end()?);
+        Ok(Self { session, format, start, end })
+    }
+
+    fn embed(
+        &self,
+        passages: &[Passage],
+        prefix: &str,
+        profile: &Profile,
+        urgency: Urgency,
+    ) -> Result<Vec<Vec<f32>>> {
+        let sequences = passages
+            .iter()
+            .map(|passage| self.sequence(passage, prefix, profile))
+            .collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<_> = sequences.iter().map(|(sequence, _)| sequence.clone()).collect();
+        let mut vectors = vec![Vec::new(); passages.len()];
+        self.session.run(&inputs, None, urgency, |index, values, width| {
+            vectors[index] = pool(values, width, sequences[index].1, profile.pooling);
+        })?;
+        Ok(vectors)
+    }
+
     /// The token ids of a passage, and the first position that counts towards its vector (position 0 always counts).
     fn sequence(&self, passage: &Passage, prefix: &str, profile: &Profile) -> Result<(Sequence, usize)> {
         let most = match self.format {
@@ -199,7 +169,7 @@ fn pool(values: &[f32], width: usize, counted_from: usize, pooling: Pooling) -> 
 #[async_trait]
 impl Embedder for OnnxEncoder {
     fn model(&self) -> &str {
-        &self.shared.name
+        self.model.name()
     }
 
     fn cost(&self) -> EmbedderCost {
@@ -207,20 +177,19 @@ impl Embedder for OnnxEncoder {
     }
 
     async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
-        let passages = passages.to_vec();
-        self.blocking(move |shared| {
-            shared.embed(&passages, &shared.profile.passage_prefix, Urgency::Background)
-        })
-        .await
+        let (passages, profile) = (passages.to_vec(), Arc::clone(&self.profile));
+        self.model
+            .run(move |model| model.embed(&passages, &profile.passage_prefix, &profile, Urgency::Background))
+            .await
     }
 
     async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
         let passage = Passage { context: None, text: question.to_owned() };
-        self.blocking(move |shared| {
-            let mut vectors = shared.embed(&[passage], &shared.profile.query_prefix, Urgency::Foreground)?;
-            vectors.pop().ok_or_else(|| Error::internal("the encoder gave no vector"))
-        })
-        .await
+        let profile = Arc::clone(&self.profile);
+        let run = self
+            .model
+            .run(move |model| model.embed(&[passage], &profile.query_prefix, &profile, Urgency::Foreground));
+        run.await?.pop().ok_or_else(|| Error::internal("the encoder gave no vector"))
     }
 }
 
@@ -254,15 +223,4 @@ fn pooling_of_hub(dir: &Path) -> Result<Profile> {
         profile.pooling = Pooling::Cls;
     }
     Ok(profile)
-}
-
-/// An error with its causes in one line. The text is kept for later calls, because errors cannot be cloned.
-fn describe(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -4,7 +4,7 @@
 //! English glosses ([`crate::lexicon::gloss`]).
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use strata_core::ports::{
@@ -13,7 +13,8 @@ use strata_core::ports::{
 use strata_core::{Error, Result};
 
 use super::gloss;
-use super::session::{Sequence, Session, Urgency, space_name, space_name_of};
+use super::lazy::LazyModel;
+use super::session::{Sequence, Session, Urgency};
 
 /// The pieces of a sentence.
 const SENTENCE: usize = 96;
@@ -36,19 +37,7 @@ const TURN_BEFORE: usize = 24;
 /// a sentence would be judged differently beside others.
 #[derive(Clone)]
 pub struct OnnxReader {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    weights: Weights,
-    name: String,
-    loaded: OnceLock<std::result::Result<Loaded, String>>,
-}
-
-/// Where the weights are.
-enum Weights {
-    Folder(PathBuf),
-    Program(&'static [u8]),
+    model: Arc<LazyModel<Loaded>>,
 }
 
 struct Loaded {
@@ -60,44 +49,17 @@ struct Loaded {
 impl OnnxReader {
     /// The reader in `dir`. This fails if the folder holds no model, and reads no weights yet.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
-        let dir = dir.into();
-        let name = space_name(&dir)?;
-        Ok(Self::new(Weights::Folder(dir), name))
+        Ok(Self { model: Arc::new(LazyModel::open(dir.into(), Loaded::of)?) })
     }
 
     /// Strata's own reader, whose weights are inside the program.
     pub fn of_program(name: &str, weights: &'static [u8]) -> Result<Self> {
-        Ok(Self::new(Weights::Program(weights), space_name_of(name, weights)?))
-    }
-
-    fn new(weights: Weights, name: String) -> Self {
-        Self { shared: Arc::new(Shared { weights, name, loaded: OnceLock::new() }) }
-    }
-
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Loaded) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let shared = Arc::clone(&self.shared);
-        tokio::task::spawn_blocking(move || work(shared.loaded()?))
-            .await
-            .map_err(|error| Error::internal("the reader's thread has panicked").with_source(error))?
+        Ok(Self { model: Arc::new(LazyModel::of_program(name, weights, Loaded::of)?) })
     }
 }
 
-impl Shared {
-    fn loaded(&self) -> Result<&Loaded> {
-        self.loaded
-            .get_or_init(|| self.load().map_err(|error| error.to_string()))
-            .as_ref()
-            .map_err(|message| Error::unavailable(message.clone()))
-    }
-
-    fn load(&self) -> Result<Loaded> {
-        let session = match &self.weights {
-            Weights::Folder(dir) => Session::open(dir)?,
-            Weights::Program(weights) => Session::of_program(weights)?,
-        };
+impl Loaded {
+    fn of(session: Session) -> Result<Self> {
         for output in ["worth", "kind", "voice", "case", "relation", "answers"] {
             if !session.has_output(output) {
                 return Err(Error::invalid(format!(
@@ -106,11 +68,9 @@ impl Shared {
             }
         }
         let (start, end) = (session.start()?, session.end()?);
-        Ok(Loaded { session, start, end })
+        Ok(Self { session, start, end })
     }
-}
 
-impl Loaded {
     fn first(&self, text: &str, most: usize) -> Result<Vec<u32>> {
         gloss::first_pieces(&self.session, text, most)
     }
@@ -147,7 +107,7 @@ impl Loaded {
         Ok(self.sequence(&context, &text))
     }
 
-    /// What was said before, if anything, and the text.
+    /// The text before it, if any, and the text.
     fn behind(&self, before: &str, most_before: usize, text: &str, most: usize) -> Result<Vec<u32>> {
         let mut pieces = self.last(before, most_before)?;
         if !pieces.is_empty() {
@@ -224,17 +184,17 @@ fn softmax<const N: usize>(logits: &[f32]) -> [f32; N] {
 #[async_trait]
 impl Reader for OnnxReader {
     fn model(&self) -> &str {
-        &self.shared.name
+        self.model.name()
     }
 
     async fn sentences(&self, sentences: &[SentenceInContext]) -> Result<Vec<SentenceReading>> {
         let sentences = sentences.to_vec();
-        self.blocking(move |loaded| loaded.read_sentences(&sentences)).await
+        self.model.run(move |loaded| loaded.read_sentences(&sentences)).await
     }
 
     async fn relations(&self, pairs: &[SentencePair]) -> Result<Vec<PairReading>> {
         let pairs = pairs.to_vec();
-        self.blocking(move |loaded| loaded.read_pairs(&pairs)).await
+        self.model.run(move |loaded| loaded.read_pairs(&pairs)).await
     }
 
     fn reads(&self) -> (usize, usize) {
@@ -247,7 +207,7 @@ impl Reader for OnnxReader {
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
         let is_wanted = move || waiting.strong_count() > 0;
-        let answers = self.blocking(move |loaded| loaded.read_answers(&question, &turns, &is_wanted)).await;
+        let answers = self.model.run(move |loaded| loaded.read_answers(&question, &turns, &is_wanted)).await;
         drop(caller);
         answers
     }
@@ -256,7 +216,7 @@ impl Reader for OnnxReader {
 #[async_trait]
 impl Reranker for OnnxReader {
     fn model(&self) -> &str {
-        &self.shared.name
+        self.model.name()
     }
 
     fn reads(&self) -> (usize, usize) {

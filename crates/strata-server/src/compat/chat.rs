@@ -79,7 +79,7 @@ pub(crate) struct Message {
     pub(crate) place: Range<usize>,
     /// Where a block of memory can be put; `None` if there is no such place.
     pub(crate) slot: Option<Slot>,
-    /// `None` for an item that belongs to nobody: it is passed on, but not recorded.
+    /// `None` for an item without a speaker: it is passed on, but not recorded.
     pub(crate) role: Option<Role>,
     /// Its text, or the texts of its parts joined; empty if its one turn has the same text. Read it with
     /// [`Message::said`].

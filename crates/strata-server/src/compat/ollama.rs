@@ -80,7 +80,7 @@ fn message(text: &str, place: Range<usize>) -> Message {
     let object = Object::at(text, &place);
     let role = object.string("role").and_then(|name| role(&name));
     let written = object.string("content");
-    // The upstream judges a content of a wrong type. Nobody has said anything in it.
+    // The upstream judges a content of a wrong type. It holds no message.
     let is_wrong = written.is_none() && !object.value("content").is_null();
     let said = written.unwrap_or_default().into_owned();
     let images = images(&object);

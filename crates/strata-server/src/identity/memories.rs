@@ -41,7 +41,7 @@ pub(crate) fn names_user<'a>(
     filter.and_then(Filter::named_user).is_some() || caller.names_user(named)
 }
 
-/// What a request does with memories: reading or changing.
+/// Whether a request reads or changes memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
     Read,

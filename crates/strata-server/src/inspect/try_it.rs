@@ -133,14 +133,14 @@ fn found_view(frame: &Frame, found: &RecalledItem, room: &mut Room) -> FoundView
 fn read_view(sentence: &SentenceExplanation, room: &mut Room) -> ReadView {
     let statement = sentence.statement.as_ref();
     let percent = |share: f32| format!("{:.0} %", share * 100.0);
-    let verdict = match (statement, sentence.put_aside) {
+    let verdict = match (statement, sentence.left_out) {
         (Some(statement), _) => format!(
             "{} a {}, confidence {}",
             effect(statement.effect),
             statement.kind.as_str(),
             percent(statement.confidence)
         ),
-        (None, Some(why)) => format!("put aside: {why}"),
+        (None, Some(why)) => format!("left out: {why}"),
         (None, None) => match sentence.worth {
             Some(worth) => format!("not worth remembering ({})", percent(worth)),
             None => "nothing to remember".to_owned(),

@@ -335,7 +335,7 @@ async fn forget_user(app: &App, caller: &Caller, arguments: JsonObject) -> Answe
     }
     let removed = app.forget_user(&caller.user_to_forget(&arguments.user_id)?).await?;
     let Removed { sessions, turns, memories, .. } = removed;
-    answer(ForgottenAnswer { sessions, turns, memories, note: "destroyed; nobody can bring it back" })
+    answer(ForgottenAnswer { sessions, turns, memories, note: "destroyed; it cannot be restored" })
 }
 
 async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {

@@ -45,12 +45,7 @@ pub(super) async fn list(
 ) -> Result<ListResourcesResult, ErrorData> {
     caller.require(KeyScope::Read).map_err(|error| failed(&error))?;
     let user = caller.user([]).map_err(|error| failed(&error))?;
-    let cursor = match cursor {
-        None => Cursor { as_of: app.engine().now(), offset: 0 },
-        Some(text) => Cursor::parse(text).ok_or_else(|| {
-            ErrorData::invalid_params("the cursor is none that this server gave; begin without one", None)
-        })?,
-    };
+    let cursor = page_of(app, cursor)?;
     let wall = caller.wall(caller.names_user([]), []).map_err(|error| failed(&error))?;
     let query = MemoryQuery {
         session: wall,
@@ -63,6 +58,15 @@ pub(super) async fn list(
     let mut page = ListResourcesResult::with_all_items(memories.iter().map(resource).collect());
     page.next_cursor = is_full.then(|| next.to_string());
     Ok(page)
+}
+
+fn page_of(app: &App, cursor: Option<&str>) -> Result<Cursor, ErrorData> {
+    match cursor {
+        None => Ok(Cursor { as_of: app.engine().now(), offset: 0 }),
+        Some(text) => Cursor::parse(text).ok_or_else(|| {
+            ErrorData::invalid_params("this server did not issue the cursor; begin without one", None)
+        }),
+    }
 }
 
 /// One memory.

@@ -182,7 +182,7 @@ fn forget_user() -> Tool {
         "forget_user",
         "Forget a user",
         Effect::Deletes,
-        "Destroy everything that is stored of one user: messages, memories, summaries and keys. Nobody can bring it back. Call \
+        "Destroy everything that is stored of one user: messages, memories, summaries and keys. It cannot be restored. Call \
          this only when the user has asked for exactly that explicitly, and has confirmed it after you said that it \
          cannot be undone; to remove memories only, use `delete_all_memories`.",
     )

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use strata_core::scope::RecallScope;
 use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
-use strata_engine::{Ending, Keeper};
+use strata_engine::{Ending, KeptBy};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::compaction::compact;
@@ -82,7 +82,7 @@ pub(crate) async fn chat(
         true => Some(WhyNothing::Off),
         // Nothing more can be kept until the store works again. A chat whose reply would be lost goes without memory, and says so.
         false if uses.records && app.proxy().spill.is_full() => Some(WhyNothing::StoreFails),
-        // Nobody has said anything, as in a request that loads a model: a reply would be one to nobody.
+        // The request has no message, as one that loads a model: a reply would answer nothing.
         false if body.is_silent() => Some(WhyNothing::NoQuestion),
         false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };
@@ -92,7 +92,7 @@ pub(crate) async fn chat(
     asker.warn_if_shared(app, &parts.headers);
     let scope = caller.recall_scope(asker.names_user, Some(&asker.session), body.options.scope);
     let Asker { user, session, .. } = asker;
-    Exchange { app, upstream, user, session, scope, uses, parts, bytes: &bytes, body, place }.run().await
+    ProxiedChat { app, upstream, user, session, scope, uses, parts, bytes: &bytes, body, place }.run().await
 }
 
 /// Passes a chat on without memory.
@@ -191,7 +191,7 @@ fn upstream_of<'a>(
 }
 
 /// A chat with memory, while it is being served.
-pub(super) struct Exchange<'a> {
+pub(super) struct ProxiedChat<'a> {
     pub(super) app: &'a App,
     upstream: &'a Upstream,
     pub(super) user: UserId,
@@ -206,7 +206,7 @@ pub(super) struct Exchange<'a> {
     place: Place,
 }
 
-impl Exchange<'_> {
+impl ProxiedChat<'_> {
     async fn run(self) -> Result<Response, ApiError> {
         let Self { app, ref user, ref session, ref body, .. } = self;
         let id = RequestId(app.engine().next_id());
@@ -217,7 +217,7 @@ impl Exchange<'_> {
         // from then on concurrently with recall.
         let remembering = self.remember(&heard, deadline).await;
         let mut recorder = self.uses.records.then(|| {
-            let keeper = if body.is_kept_upstream() { Keeper::Provider } else { Keeper::Client };
+            let keeper = if body.is_kept_upstream() { KeptBy::Provider } else { KeptBy::Client };
             let (user, session) = (user.clone(), session.clone());
             let begun = body.begun_reply().unwrap_or_default().to_owned();
             let number = app.proxy().spill.owed.number();

@@ -1,4 +1,5 @@
-//! The paths under which a chat has memory, each in the API of its provider.
+//! The paths under which a chat has memory, each in the API of its provider. The OpenAPI document adds the answers that all of
+//! them share (`routes/openapi.rs`).
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -24,13 +25,8 @@ use crate::identity::Caller;
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
-    responses(
-        (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
-            content((Object = "application/json"), (Value = "text/event-stream"))),
-        (status = "default", description = "any other answer of the upstream, unchanged"),
-        (status = 502, description = "the upstream cannot be reached"),
-        (status = 504, description = "the upstream did not answer in time"),
-    ))]
+    responses((status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
+            content((Object = "application/json"), (Value = "text/event-stream")))))]
 pub(crate) async fn complete_chat(
     State(app): State<App>,
     caller: Caller,
@@ -47,13 +43,8 @@ pub(crate) async fn complete_chat(
 #[utoipa::path(post, path = "/v1/responses", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ResponsesRequest"), content_type = "application/json"),
-    responses(
-        (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
-            content((Object = "application/json"), (Value = "text/event-stream"))),
-        (status = "default", description = "any other answer of the upstream, unchanged"),
-        (status = 502, description = "the upstream cannot be reached"),
-        (status = 504, description = "the upstream did not answer in time"),
-    ))]
+    responses((status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
+            content((Object = "application/json"), (Value = "text/event-stream")))))]
 pub(crate) async fn create_response(
     State(app): State<App>,
     caller: Caller,
@@ -69,13 +60,8 @@ pub(crate) async fn create_response(
 #[utoipa::path(post, path = "/v1/messages", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/MessagesRequest"), content_type = "application/json"),
-    responses(
-        (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
-            content((Object = "application/json"), (Value = "text/event-stream"))),
-        (status = "default", description = "any other answer of the upstream, unchanged"),
-        (status = 502, description = "the upstream cannot be reached"),
-        (status = 504, description = "the upstream did not answer in time"),
-    ))]
+    responses((status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
+            content((Object = "application/json"), (Value = "text/event-stream")))))]
 pub(crate) async fn create_message(
     State(app): State<App>,
     caller: Caller,
@@ -90,13 +76,8 @@ pub(crate) async fn create_message(
 #[utoipa::path(post, path = "/api/chat", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/OllamaChatRequest"), content_type = "application/json"),
-    responses(
-        (status = 200, description = "the upstream's answer: a document, or one on each line",
-            content((Object = "application/json"), (Value = "application/x-ndjson"))),
-        (status = "default", description = "any other answer of the upstream, unchanged"),
-        (status = 502, description = "the upstream cannot be reached"),
-        (status = 504, description = "the upstream did not answer in time"),
-    ))]
+    responses((status = 200, description = "the upstream's answer: a document, or one on each line",
+            content((Object = "application/json"), (Value = "application/x-ndjson")))))]
 pub(crate) async fn ollama_chat(
     State(app): State<App>,
     caller: Caller,
@@ -112,13 +93,8 @@ pub(crate) async fn ollama_chat(
 #[utoipa::path(post, path = "/api/generate", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/OllamaGenerateRequest"), content_type = "application/json"),
-    responses(
-        (status = 200, description = "the upstream's answer: a document, or one on each line",
-            content((Object = "application/json"), (Value = "application/x-ndjson"))),
-        (status = "default", description = "any other answer of the upstream, unchanged"),
-        (status = 502, description = "the upstream cannot be reached"),
-        (status = 504, description = "the upstream did not answer in time"),
-    ))]
+    responses((status = 200, description = "the upstream's answer: a document, or one on each line",
+            content((Object = "application/json"), (Value = "application/x-ndjson")))))]
 pub(crate) async fn ollama_generate(
     State(app): State<App>,
     caller: Caller,
@@ -134,13 +110,8 @@ pub(crate) async fn ollama_generate(
 #[utoipa::path(post, path = "/openai/deployments/{deployment}/chat/completions", tag = "proxy",
     params(("deployment" = String, Path, description = "the deployment"), ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
-    responses(
-        (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
-            content((Object = "application/json"), (Value = "text/event-stream"))),
-        (status = "default", description = "any other answer of the upstream, unchanged"),
-        (status = 502, description = "the upstream cannot be reached"),
-        (status = 504, description = "the upstream did not answer in time"),
-    ))]
+    responses((status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
+            content((Object = "application/json"), (Value = "text/event-stream")))))]
 pub(crate) async fn azure_chat(
     State(app): State<App>,
     caller: Caller,

@@ -74,7 +74,7 @@ fn text_of(body: &ChatBody<'_>, name: &str) -> Option<String> {
 /// The traits of a prompt that matter.
 #[derive(Debug, Default)]
 struct Traits {
-    /// What it asks for.
+    /// The task that it asks for.
     wanted: Option<Wanted>,
     /// It says at once that it wants a summary, or a label.
     opens_with_summary: bool,
@@ -203,7 +203,7 @@ impl Traits {
     }
 }
 
-/// What a text asks for.
+/// The task that a text asks for.
 fn wanted(text: &str) -> Option<Wanted> {
     if has(text, COMPLETIONS) {
         Some(Wanted::Completion)
@@ -266,22 +266,27 @@ fn frame(text: &str) -> String {
             frame.replace_range(from + opening.len()..to, "");
         }
     }
-    let parts: Vec<&str> = frame.split(FENCE).collect();
-    // Every second part is quoted, except the last one of a mark that is not closed.
+    let frame = without_fenced(&frame);
+    if is_transcript(&frame) { without_messages(&frame) } else { frame }
+}
+
+/// A text without its quoted parts: every second one, except the last one of a mark that is not closed.
+fn without_fenced(text: &str) -> String {
+    let parts: Vec<&str> = text.split(FENCE).collect();
     let is_open = parts.len().is_multiple_of(2);
     let is_kept = |place: usize| place.is_multiple_of(2) || is_open && place + 1 == parts.len();
     let kept = parts.iter().enumerate().filter(|(place, _)| is_kept(*place));
-    let frame = kept.map(|(_, part)| *part).collect::<Vec<_>>().concat();
-    if !is_transcript(&frame) {
-        return frame;
-    }
-    // A message goes on to the next empty line.
+    kept.map(|(_, part)| *part).collect::<Vec<_>>().concat()
+}
+
+/// A transcript without its messages, each of which goes on to the next empty line.
+fn without_messages(transcript: &str) -> String {
     let mut is_said = false;
     let mut is_kept = |line: &&str| {
         is_said = is_speaker(line) || is_said && !line.trim().is_empty();
         !is_said
     };
-    frame.lines().filter(|line| is_kept(line)).collect::<Vec<_>>().join("\n")
+    transcript.lines().filter(|line| is_kept(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether somebody speaks of himself, before anything that is enclosed.

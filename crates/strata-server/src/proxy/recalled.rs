@@ -60,7 +60,8 @@ impl Recorded {
 }
 
 /// Why nothing was put in front of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum WhyNothing {
     /// The request or its key switches memory off.
     Off,
@@ -79,6 +80,7 @@ pub(crate) enum WhyNothing {
     /// The store fails, and there is no room left for chats that cannot be recorded.
     StoreFails,
     /// The connection is no request with an answer.
+    #[strum(serialize = "websocket")]
     WebSocket,
     /// The model writes a text, but not in a chat.
     NotAChat,
@@ -90,20 +92,7 @@ pub(crate) enum WhyNothing {
 
 impl WhyNothing {
     fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::WriteOnly => "write-only",
-            Self::Housekeeping => "housekeeping",
-            Self::NoQuestion => "no-question",
-            Self::NothingFound => "nothing-found",
-            Self::Late => "late",
-            Self::Failed => "failed",
-            Self::StoreFails => "store-fails",
-            Self::WebSocket => "websocket",
-            Self::NotAChat => "not-a-chat",
-            Self::Compressed => "compressed",
-            Self::Wall => "wall",
-        }
+        self.into()
     }
 }
 

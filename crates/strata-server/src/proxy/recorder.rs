@@ -17,7 +17,7 @@ use strata_core::metric::{ErrorStage, RequestMetric};
 use strata_core::turn::{NewMessage, Usage};
 use strata_core::{Error, ErrorKind, Role, SessionId, UserId};
 use strata_engine::Engine;
-use strata_engine::{Ending, Exchange, ExchangeIds, Keeper};
+use strata_engine::{Ending, Exchange, ExchangeIds, KeptBy};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
@@ -66,7 +66,7 @@ pub(crate) struct ExchangeStart {
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
     /// Who keeps the conversation.
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: KeptBy,
     /// Its number among all chats, in the order in which they began, see [`Owed`](crate::upstream::Owed).
     pub(crate) number: u64,
 }

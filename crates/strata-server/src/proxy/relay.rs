@@ -84,7 +84,7 @@ impl Room {
     }
 }
 
-/// What is recorded of an answer.
+/// The recorded part of an answer.
 #[derive(Default)]
 pub(crate) enum Recording {
     /// Nothing.

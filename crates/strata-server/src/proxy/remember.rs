@@ -12,7 +12,7 @@ use strata_engine::prompt::strip_injected;
 use strata_engine::{BlockSources, ChatMemory, ChatQuestion, ChatSnapshot};
 use tokio::task::JoinHandle;
 
-use super::chat::Exchange;
+use super::chat::ProxiedChat;
 use super::recalled::{Recalled, WhyNothing};
 use crate::upstream::{Injected, hash};
 
@@ -57,7 +57,7 @@ fn question_text(said: &str) -> String {
     strip_injected(&format!("{}\n{}", &said[..head], &said[tail..])).replace('\0', "\u{fffd}")
 }
 
-impl Exchange<'_> {
+impl ProxiedChat<'_> {
     /// Prepares recall: reads the session and the index.
     pub(super) async fn remember(&self, heard: &[NewMessage], most: Duration) -> Remembering {
         let place = self.body.question();
@@ -207,7 +207,7 @@ impl Exchange<'_> {
         let messages = self.body.messages().iter().take(place.map_or(0, |place| place + 1));
         // A block is used again only for a question with the same scope.
         let mut all = vec![u8::from(self.scope == Some(RecallScope::Session))];
-        // Items of nobody come and go, like the reminders of a program.
+        // Items without a speaker come and go, like the reminders of a program.
         for message in messages.filter(|message| message.role.is_some_and(|role| role != Role::System)) {
             all.extend_from_slice(&hash(message.said().as_bytes()).to_le_bytes());
         }

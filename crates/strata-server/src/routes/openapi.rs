@@ -136,12 +136,19 @@ fn complete(rules: Rules, operation: &mut Value) {
             }
         }
     }
+    if let Some(body) = operation.get_mut("requestBody") {
+        body["required"] = json!(true);
+    }
+    add_failures(rules, operation);
+    describe_answers(rules, operation);
+}
+
+/// Adds the failures that the operation does not describe itself.
+fn add_failures(rules: Rules, operation: &mut Value) {
+    let is_api = operation["tags"] != json!(["operations"]);
     let is_proxied = rules.dialect.is_proxied();
     let needs_key = rules.access != Access::Open;
     let takes_body = operation.get("requestBody").is_some();
-    if takes_body {
-        operation["requestBody"]["required"] = json!(true);
-    }
     let failures: &[(&str, bool, &str)] = &[
         ("400", is_api, "the request cannot be right; the message says what to do"),
         ("401", needs_key, "a key is needed, or the one that was sent is not good"),
@@ -155,7 +162,10 @@ fn complete(rules: Rules, operation: &mut Value) {
         ("415", takes_body && !is_proxied, "the body is not JSON"),
         ("429", needs_key, "the key asks more than it may; `Retry-After` says when to come again"),
         ("500", true, "a defect, or stored data that cannot be right"),
+        ("502", is_proxied, "the upstream cannot be reached"),
         ("503", is_api, "the store does not answer now, or the request took too long; try again"),
+        ("504", is_proxied, "the upstream did not answer in time"),
+        ("default", is_proxied, "any other answer of the upstream, unchanged"),
     ];
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
     for (status, applies, description) in failures {
@@ -163,7 +173,12 @@ fn complete(rules: Rules, operation: &mut Value) {
             responses.insert((*status).to_owned(), json!({ "description": description }));
         }
     }
-    for (status, response) in responses.iter_mut() {
+}
+
+/// Adds the shape of each failure, and the id of each answer.
+fn describe_answers(rules: Rules, operation: &mut Value) {
+    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+    for (status, response) in responses.into_iter().flatten() {
         if !status.starts_with('2') {
             let name = error_schema(rules.dialect);
             let schema = json!({ "$ref": format!("#/components/schemas/{name}") });

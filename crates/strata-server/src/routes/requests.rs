@@ -95,7 +95,7 @@ pub(crate) struct FeedbackRequest {
     #[serde(default)]
     #[schema(max_length = 2000)]
     text: String,
-    /// What went wrong: `forgot`, or `meaning` if the forgotten item shares no words with the question.
+    /// The kind of failure: `forgot`, or `meaning` if the forgotten item shares no words with the question.
     #[schema(pattern = "^(forgot|meaning)$")]
     kind: Option<String>,
     /// The user of the request. Defaults to the user `default`.

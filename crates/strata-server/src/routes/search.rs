@@ -96,7 +96,7 @@ pub(crate) struct SearchRequest {
     /// The most tokens of all items together, instead of the setting `max_context_tokens`.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
-    /// What to search: turns, memories and summaries. Without it, turns and memories; if none of them is relevant enough,
+    /// The kinds to search: turns, memories and summaries. Without it, turns and memories; if none of them is relevant enough,
     /// the summaries (`retrieval_path` is then `summaries_only`).
     #[schema(min_items = 1)]
     kinds: Option<Vec<SearchedKind>>,

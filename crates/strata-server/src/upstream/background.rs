@@ -1,6 +1,6 @@
 //! Replies that a provider works on in the background: the client fetches them later, and they are recorded then.
 //!
-//! They are known to this process alone. If it ends, or nobody fetches a reply, the exchange is recorded as one without a
+//! They are known to this process alone. If it ends, or a reply is never fetched, the exchange is recorded as one without a
 //! reply.
 
 use std::num::NonZeroUsize;

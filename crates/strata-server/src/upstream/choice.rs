@@ -1,6 +1,6 @@
 //! The upstreams, and which of them serves a request.
 //!
-//! The model of a request chooses its upstream. What an upstream has stored is asked of it again: a response or a
+//! The model of a request chooses its upstream. Data that an upstream has stored are asked of it again: a response or a
 //! conversation that it keeps stays with it, whatever model the next request names.
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use crate::settings::{ModelPattern, ProxySettings, UpstreamApi};
 pub(crate) struct Upstreams {
     /// Those for some models, in the order of the settings, then the one for all others.
     all: Vec<(Vec<ModelPattern>, Upstream)>,
-    /// What they have stored.
+    /// The data that they have stored.
     pub(crate) homes: Homes,
 }
 

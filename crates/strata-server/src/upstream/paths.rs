@@ -178,7 +178,7 @@ fn hides(segment: &str) -> bool {
         }
         bytes = decoded;
     }
-    // A path that is encoded that often is nobody's name.
+    // A path that is encoded that often is not a name.
     true
 }
 

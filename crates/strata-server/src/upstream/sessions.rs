@@ -18,7 +18,7 @@ const HEAD_BYTES: usize = 1_024;
 /// The rest is compared in blocks of this many bytes, which costs an eighth of a prompt in memory.
 const BLOCK_BYTES: usize = 64;
 
-/// What follows after this many blocks is compared in larger ones, so that a huge prompt costs little memory.
+/// After this many blocks, the rest is compared in larger ones, so that a huge prompt costs little memory.
 const SMALL_BLOCKS: usize = 16 * 1024;
 const LARGE_BLOCK_BYTES: usize = 64 * 1024;
 
@@ -55,7 +55,7 @@ pub(crate) struct Injected {
     pub(crate) block: Option<String>,
     pub(crate) items: u32,
     pub(crate) tokens: u32,
-    /// What it was made of: it is sent again only as long as nothing of that was forgotten.
+    /// The items that it was made of: it is sent again only as long as nothing of that was forgotten.
     pub(crate) sources: BlockSources,
 }
 
@@ -106,7 +106,7 @@ impl PromptHistory {
     }
 }
 
-/// What is kept of a prompt to compare the next one with it: its beginning, and the hash of each block of the rest.
+/// The parts of a prompt that are kept to compare the next one with it: its beginning, and the hash of each block of the rest.
 #[derive(Default)]
 pub(crate) struct PromptPrint {
     head: Vec<u8>,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 use strata_core::turn::NewMessage;
 use strata_core::{SessionId, UserId};
-use strata_engine::{Ending, ExchangeIds, Keeper};
+use strata_engine::{Ending, ExchangeIds, KeptBy};
 use tokio::sync::Notify;
 
 use super::owed::Owed;
@@ -34,7 +34,7 @@ const CHAT: &str = "json";
 const REFUSED: &str = "refused";
 const PARTIAL: &str = "partial";
 
-/// What could not be recorded yet.
+/// The exchanges that could not be recorded yet.
 #[derive(Default)]
 pub(crate) struct Spill {
     folder: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub(crate) struct SpilledExchange {
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
     /// Who keeps the conversation.
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: KeptBy,
     /// The ids of the first attempt, so that one which seemed to fail is recognised.
     pub(crate) ids: ExchangeIds,
     pub(crate) ending: Ending,
@@ -277,7 +277,7 @@ mod tests {
             user: UserId::default(),
             session: SessionId::default(),
             messages: vec![NewMessage::new(Role::User, "word ".repeat(words))],
-            keeper: Keeper::Client,
+            keeper: KeptBy::Client,
             ids: ExchangeIds::new(uuid::Uuid::nil),
             ending: Ending::Complete(NewMessage::new(Role::Assistant, "fine")),
         }

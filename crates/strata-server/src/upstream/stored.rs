@@ -1,4 +1,4 @@
-//! What upstreams have stored: the paths under which it is fetched, which upstream keeps it, and whose it is.
+//! The responses and conversations that upstreams store: their paths, the upstream that keeps each, and its user.
 //!
 //! Requests of all users may go to an upstream with one key, so the provider cannot tell the users apart. Strata notes
 //! for whom it saw an id first. It is known to this process alone: an id from before a restart is unknown again.

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(note("two/1.0"), Some(2));
         assert_eq!(note("two/1.0"), None);
         assert_eq!(clients.note(&HeaderMap::new(), &of("default")), Some(3));
-        // Conversations that each have one client are shared by nobody.
+        // Conversations that each have one client are not shared.
         let clients = UnnamedClients::default();
         assert_eq!(clients.note(&headers("one/1.0"), &of("c-1")), None);
         assert_eq!(clients.note(&headers("two/1.0"), &of("c-2")), None);

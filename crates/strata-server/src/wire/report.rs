@@ -25,9 +25,9 @@ response! {
         days: Vec<DayFiguresResponse> = report.days.iter().map(DayFiguresResponse::from).collect(),
         /// Tokens shown to models, against sending everything.
         tokens: TokenFiguresResponse = (&report.tokens).into(),
-        /// What failed.
+        /// The failures.
         failures: FailureFiguresResponse = (&report.failures).into(),
-        /// What models cost.
+        /// The costs of models.
         cost: CostFiguresResponse = (&report.cost).into(),
         /// The upgrade triggers, in the order of the evolution plan's table.
         triggers: Vec<TriggerResponse> = report.triggers.iter().map(TriggerResponse::from).collect(),
@@ -109,7 +109,7 @@ response! {
 }
 
 response! {
-    /// What failed.
+    /// The failures.
     pub(crate) FailureFiguresResponse from (figures: FailureFigures) {
         /// Requests with a stage that failed, by the stage.
         requests: BTreeMap<&'static str, u64> = figures.requests.clone(),
@@ -125,7 +125,7 @@ response! {
 }
 
 response! {
-    /// What models cost in the period.
+    /// The costs of models in the period.
     pub(crate) CostFiguresResponse from (cost: CostFigures) {
         /// Chats.
         chats: SpendingResponse = (&cost.chats).into(),
@@ -165,13 +165,13 @@ response! {
         threshold: f64 = trigger.threshold,
         /// The verdict: `fine`, `act` or `not_enough_data`.
         verdict: &'static str = trigger.verdict.as_str(),
-        /// What it means if the threshold is passed.
+        /// The meaning of a passed threshold.
         meaning: &'static str = trigger.meaning,
         /// The setting to change.
         setting: &'static str = trigger.setting,
         /// How to change it.
         change: String = trigger.change.clone(),
-        /// What the change costs.
+        /// The costs of the change.
         cost: String = trigger.cost.clone(),
         /// Why there is too little data.
         missing: Option<String> = trigger.missing.clone(),

@@ -35,7 +35,7 @@ response! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         unreadable: Option<u64> = (unreadable > 0).then_some(unreadable),
-        /// What the request left out although its answer depends on it.
+        /// A name that the request left out although its answer depends on it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         warning: Option<&'static str> = None,

@@ -213,7 +213,7 @@ response! {
 response! {
     /// A complaint about a request.
     pub(crate) FeedbackResponse from (feedback: Feedback) {
-        /// What went wrong: `forgot` or `meaning`.
+        /// The kind of failure: `forgot` or `meaning`.
         kind: &'static str = feedback.kind.as_str(),
         /// When it was filed.
         created_at: Timestamp = feedback.at,

@@ -11,7 +11,7 @@ use strata_core::{Error, Result};
 use tokio::sync::Semaphore;
 
 use super::error::{Fault, Outcome};
-use super::schema::{self, Found};
+use super::schema::{self, FileState};
 use super::watch::OpenedFile;
 
 /// The prepared statements that a connection keeps: more than the backend has, so that none is prepared twice.
@@ -120,7 +120,7 @@ fn open_unchanging(path: &Path) -> Outcome<Connection> {
 /// Checks whether a read-only store can be read without migrating it.
 pub(crate) fn check_read_only(path: &Path, options: &SqliteOptions) -> Outcome<()> {
     let found = schema::inspect(&open_reader(path, options)?, path)?;
-    if found == Found::Store(schema::VERSION) {
+    if found == FileState::Store(schema::VERSION) {
         return Ok(());
     }
     let path = path.display();

@@ -1,7 +1,7 @@
 //! Damaged rows: reads pass over a row that cannot be read, and note it, so that one row does not disable a user's searches.
 //!
 //! A row is noted on the thread that reads it; when the read ends, the notes of its thread go to the store, under the user
-//! who asked. What is deliberately left alone: rows of keys, sessions and counters, where passing over would change the
+//! who asked. Deliberately absent: rows of keys, sessions and counters, where passing over would change the
 //! meaning of an answer. [`super::repair`] finds and repairs all of them.
 
 use std::cell::RefCell;

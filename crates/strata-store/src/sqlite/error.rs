@@ -19,7 +19,7 @@ pub(crate) enum Fault {
     Damaged {
         /// Its table and its number.
         place: Place,
-        /// What is wrong with it.
+        /// The problem with it.
         error: Box<Error>,
     },
 }

@@ -21,7 +21,7 @@ pub(crate) struct Damage {
     pub(crate) row: i64,
     /// The rest of the row's place, in a table without numbers.
     key: Option<Vec<u8>>,
-    /// What is wrong, with the remedy.
+    /// The problem, with the remedy.
     pub(crate) problem: String,
 }
 
@@ -32,7 +32,7 @@ pub struct Quarantined {
     pub table: String,
     /// Its number there.
     pub row: i64,
-    /// What was wrong with it.
+    /// The problem with it.
     pub problem: String,
     /// All of its columns; bytes that are no valid text are given as `{"hex": …}`.
     pub content: Value,

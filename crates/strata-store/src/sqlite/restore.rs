@@ -9,7 +9,7 @@ use strata_core::Error;
 
 use super::backup;
 use super::error::{Fault, Outcome};
-use super::schema::{self, Found};
+use super::schema::{self, FileState};
 
 /// How long an exclusive lock is waited for: another command may be about to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn copy(source: &Path, target: &Path) -> Outcome<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(source, flags)?;
-    if schema::inspect(&conn, source)? == Found::Empty {
+    if schema::inspect(&conn, source)? == FileState::Empty {
         return Err(Error::invalid(format!("`{}` is empty", source.display())).into());
     }
     backup::backup(&conn, target)

@@ -30,7 +30,7 @@ const MIGRATIONS: [&str; 11] = [
 
 /// The contents of a file before any change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FileState {
     /// The file is empty: it can be filled.
     Empty,
     /// A store of this version or an older one.
@@ -38,13 +38,13 @@ pub(crate) enum Found {
 }
 
 /// Reads the format of a file, without writing. A file of another program or of a later Strata is refused.
-pub(crate) fn inspect(conn: &Connection, path: &Path) -> Outcome<Found> {
+pub(crate) fn inspect(conn: &Connection, path: &Path) -> Outcome<FileState> {
     let path = path.display();
     let application: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: u32 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: u32 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && version == 0 && tables == 0 {
-        return Ok(Found::Empty);
+        return Ok(FileState::Empty);
     }
     if application != APPLICATION_ID {
         return Err(Error::invalid(format!(
@@ -59,7 +59,7 @@ pub(crate) fn inspect(conn: &Connection, path: &Path) -> Outcome<Found> {
         ))
         .into());
     }
-    Ok(Found::Store(version))
+    Ok(FileState::Store(version))
 }
 
 /// Brings a file to this version in one transaction. If another process does the same at once, the second one finds
@@ -67,8 +67,8 @@ pub(crate) fn inspect(conn: &Connection, path: &Path) -> Outcome<Found> {
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Outcome<()> {
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let from = match inspect(&transaction, path)? {
-        Found::Empty => 0,
-        Found::Store(version) => version,
+        FileState::Empty => 0,
+        FileState::Store(version) => version,
     };
     if from == VERSION {
         return Ok(());

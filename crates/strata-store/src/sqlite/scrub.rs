@@ -4,7 +4,7 @@
 //! has them. So a change set that forgets leaves a mark in the file. Soon afterwards the writer merges the index in bounded
 //! steps, rewrites the file without its free pages, empties the log, and removes the mark. It does so between two groups of
 //! calls and does not wait for a pause: a busy store is scrubbed as soon as an idle one. If a crash, a reader or the end of
-//! the process prevents that, the next process that opens the store does it. What is deliberately left alone: copies of
+//! the process prevents that, the next process that opens the store does it. Deliberately absent: copies of
 //! overwritten blocks that the file system or the disk keeps.
 
 use std::time::{Duration, Instant};
@@ -142,15 +142,8 @@ impl Thread {
     pub(super) fn scrub_step(&mut self) -> Outcome<Step> {
         let Some(count) = marked(&self.conn)? else { return Ok(Step::Done) };
         if self.scrubbing.clean != Some(count) {
-            let pages: i64 = self.conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
-            let is_small = pages * page_size(&self.conn)? <= SMALL_FILE;
-            if self.merge(is_small)? {
+            if self.clean_file()? == Step::More {
                 return Ok(Step::More);
-            }
-            if is_small {
-                self.conn.execute_batch("VACUUM")?;
-            } else {
-                self.overwrite_unused()?;
             }
             self.scrubbing.clean = Some(count);
         }
@@ -164,6 +157,21 @@ impl Thread {
         })?;
         self.scrubbing.clean = None;
         Ok(if taken == 0 { Step::More } else { Step::Done })
+    }
+
+    /// Removes the forgotten bytes from the file itself, or does one step of that.
+    fn clean_file(&mut self) -> Outcome<Step> {
+        let pages: i64 = self.conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let is_small = pages * page_size(&self.conn)? <= SMALL_FILE;
+        if self.merge(is_small)? {
+            return Ok(Step::More);
+        }
+        if is_small {
+            self.conn.execute_batch("VACUUM")?;
+        } else {
+            self.overwrite_unused()?;
+        }
+        Ok(Step::Done)
     }
 
     /// Copies the log into the file and truncates it, and returns whether no reader prevented that.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::store::{Hit, Item, ItemRef, Keep, MOST_TESTED, TextMatch, TextQuery};
-use strata_core::{Memory, UserId};
+use strata_core::{Memory, Turn, UserId};
 use strata_language::text;
 use strata_language::text::SimilarWords;
 
@@ -160,29 +160,31 @@ impl Visible<'_> {
 
     fn item(&self, kind: Kind, row: i64) -> Outcome<Option<Item>> {
         match kind {
-            Kind::Turn => {
-                let sql = format!(
-                    "SELECT {} FROM turns t JOIN sessions s ON s.id = t.session_id
-                     WHERE t.row = ?1 AND t.user_id = ?2 AND t.hidden_at IS NULL
-                       AND (?3 IS NULL OR t.session_id = ?3) AND (?4 IS NULL OR t.created_at <= ?4)",
-                    row::TURN
-                );
-                let mut select = self.conn.prepare_cached(&sql)?;
-                let session = self.session.map(|(row, _)| row);
-                let mut rows =
-                    select.query(params![row, self.user_id, session, self.query.as_of.map(micros)])?;
-                let turn = rows.next()?.map(|row| pass_over(row::turn(row))).transpose()?;
-                Ok(turn.flatten().map(Item::Turn))
-            }
-            Kind::Memory => {
-                let sql =
-                    format!("SELECT {} FROM memories m WHERE m.row = ?1 AND m.user_id = ?2", row::MEMORY);
-                let mut select = self.conn.prepare_cached(&sql)?;
-                let mut rows = select.query([row, self.user_id])?;
-                let memory = rows.next()?.map(|row| pass_over(row::memory(row))).transpose()?;
-                Ok(memory.flatten().filter(|memory| self.shows(memory)).map(Item::Memory))
-            }
+            Kind::Turn => Ok(self.turn(row)?.map(Item::Turn)),
+            Kind::Memory => Ok(self.memory(row)?.filter(|memory| self.shows(memory)).map(Item::Memory)),
         }
+    }
+
+    fn turn(&self, row: i64) -> Outcome<Option<Turn>> {
+        let sql = format!(
+            "SELECT {} FROM turns t JOIN sessions s ON s.id = t.session_id
+             WHERE t.row = ?1 AND t.user_id = ?2 AND t.hidden_at IS NULL
+               AND (?3 IS NULL OR t.session_id = ?3) AND (?4 IS NULL OR t.created_at <= ?4)",
+            row::TURN
+        );
+        let mut select = self.conn.prepare_cached(&sql)?;
+        let session = self.session.map(|(row, _)| row);
+        let mut rows = select.query(params![row, self.user_id, session, self.query.as_of.map(micros)])?;
+        let turn = rows.next()?.map(|row| pass_over(row::turn(row))).transpose()?;
+        Ok(turn.flatten())
+    }
+
+    fn memory(&self, row: i64) -> Outcome<Option<Memory>> {
+        let sql = format!("SELECT {} FROM memories m WHERE m.row = ?1 AND m.user_id = ?2", row::MEMORY);
+        let mut select = self.conn.prepare_cached(&sql)?;
+        let mut rows = select.query([row, self.user_id])?;
+        let memory = rows.next()?.map(|row| pass_over(row::memory(row))).transpose()?;
+        Ok(memory.flatten())
     }
 
     /// Whether an item passes the query's own test.

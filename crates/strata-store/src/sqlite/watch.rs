@@ -1,10 +1,10 @@
 //! The file under the store: moved, deleted, replaced or overwritten while it is open.
 //!
 //! SQLite writes to the file that it has opened, wherever that file is by now, so a commit would be acknowledged into a file
-//! that nobody finds again. So the writer compares the files at the store's path with those that it has opened, before and
+//! that is lost. So the writer compares the files at the store's path with those that it has opened, before and
 //! after each commit. A file that another program has overwritten in place keeps its identity. It is recognised by a mark
 //! that a process leaves in the table `openings`: a restored copy is older and has no such mark. The mark is looked for
-//! only if the file has changed and not by this writer. What is deliberately left alone: the files themselves, which are
+//! only if the file has changed and not by this writer. Deliberately absent: access to the files themselves, which are
 //! never opened here, because closing a file would end SQLite's locks on it.
 
 use std::path::{Path, PathBuf};

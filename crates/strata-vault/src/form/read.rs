@@ -18,7 +18,7 @@ use crate::layout::{Folder, GLOBAL, Place};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct ReadItem {
     /// The item.
     pub(crate) given: Given,
     /// Whether the file lacks its id or time, so that they have to be written into it.
@@ -56,7 +56,7 @@ impl Given {
 }
 
 /// Reads a file. `id` and `now` are taken where the file says nothing.
-pub(crate) fn read(document: &Document, place: &Place, id: Uuid, now: Timestamp) -> Result<Reading, Fault> {
+pub(crate) fn read(document: &Document, place: &Place, id: Uuid, now: Timestamp) -> Result<ReadItem, Fault> {
     let keys = Keys { document, place };
     let own_id = keys.string("id")?.filter(|id| !id.is_empty()).map(|id| uuid_of(&id));
     let own_time = keys.time("created_at")?;
@@ -83,7 +83,7 @@ pub(crate) fn read(document: &Document, place: &Place, id: Uuid, now: Timestamp)
     };
     let closed = matches!(&given, Given::Memory(memory) if memory.valid_to.is_some());
     let is_summary = matches!(&given, Given::Summary(_));
-    Ok(Reading {
+    Ok(ReadItem {
         incomplete: own_id.is_none() || own_time.is_none(),
         bare: document.fields.is_empty(),
         timeless: own_time.is_none(),

@@ -12,7 +12,7 @@ use strata_core::{Memory, MemoryId, Result, SessionId, Store, Turn, TurnId, User
 use super::look::Found;
 use super::{Intake, Item, What};
 use crate::dirty::Dirty;
-use crate::form::{Given, Reading, SessionFile, TurnExtra};
+use crate::form::{Given, ReadItem, SessionFile, TurnExtra};
 use crate::layout;
 use crate::row::{Content, Row};
 use crate::snapshot::{Entry, ItemKey, Kind};
@@ -178,7 +178,12 @@ impl Intake<'_> {
         })
     }
 
-    async fn memory_difference(&self, item: &Item, reading: &Reading, memory: &Memory) -> Result<Difference> {
+    async fn memory_difference(
+        &self,
+        item: &Item,
+        reading: &ReadItem,
+        memory: &Memory,
+    ) -> Result<Difference> {
         let Given::Memory(given) = &reading.given else { return Ok(Difference::None) };
         let mut given = (**given).clone();
         if reading.bare {
@@ -290,7 +295,7 @@ impl Intake<'_> {
         Ok(changes)
     }
 
-    fn turn_difference(&self, item: &Item, reading: &Reading, turn: &Turn) -> Difference {
+    fn turn_difference(&self, item: &Item, reading: &ReadItem, turn: &Turn) -> Difference {
         let Given::Turn { turn: given, .. } = &reading.given else { return Difference::None };
         let same = given.content == turn.content
             && given.role == turn.role
@@ -348,7 +353,7 @@ impl Intake<'_> {
                 let query = MemoryQuery::new(MemorySelect::Ids(vec![id]));
                 match self.vault.index.memories(user, &query).await?.first() {
                     None => Vec::new(),
-                    // Whoever removes a tombstone wants the statement gone.
+                    // A person who removes a tombstone wants the statement gone.
                     Some(_) if was_deleted => vec![Change::Forget(Forget::Memory(id))],
                     Some(memory) if memory.hidden.is_some() => Vec::new(),
                     Some(_) => vec![Change::HideMemory { id, hidden }],
@@ -441,7 +446,7 @@ fn is_brought_back(item: &Item) -> bool {
     was_deleted && !item.found.place.deleted && before.hash == item.found.hash
 }
 
-fn summary_difference(reading: &Reading, summary: &Summary) -> Difference {
+fn summary_difference(reading: &ReadItem, summary: &Summary) -> Difference {
     let Given::Summary(given) = &reading.given else { return Difference::None };
     let mut given = (**given).clone();
     if reading.bare {

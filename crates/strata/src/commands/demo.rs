@@ -245,19 +245,7 @@ fn source(found: &RecalledItem, outdated: &HashSet<TurnId>) -> Source {
 }
 
 fn show(answers: &[Answer], output: &mut Output) -> Outcome {
-    let rows: Vec<_> = answers
-        .iter()
-        .map(|answer| {
-            let share = 100.0 - 100.0 * f64::from(answer.tokens) / answer.raw_tokens.max(1) as f64;
-            [
-                answer.raw_tokens.to_string(),
-                answer.tokens.to_string(),
-                format!("{share:.0} %"),
-                format!("{:.0} ms", answer.ms),
-                answer.question.to_owned(),
-            ]
-        })
-        .collect();
+    let rows: Vec<_> = answers.iter().map(row).collect();
     output.table(["RAW TOKENS", "STRATA", "SAVED", "TIME", "QUESTION"], &rows)?;
     for answer in answers {
         output.line("")?;
@@ -271,6 +259,17 @@ fn show(answers: &[Answer], output: &mut Output) -> Outcome {
         }
     }
     Ok(())
+}
+
+fn row(answer: &Answer) -> [String; 5] {
+    let share = 100.0 - 100.0 * f64::from(answer.tokens) / answer.raw_tokens.max(1) as f64;
+    [
+        answer.raw_tokens.to_string(),
+        answer.tokens.to_string(),
+        format!("{share:.0} %"),
+        format!("{:.0} ms", answer.ms),
+        answer.question.to_owned(),
+    ]
 }
 
 /// Listens on the address of the settings, or on a free port if another program uses it.

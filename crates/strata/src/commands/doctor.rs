@@ -275,23 +275,20 @@ fn check_disk(path: &Path) -> Option<Finding> {
             format!("`{}` cannot be written to; change its permissions or `--store`", directory.display()),
         );
     }
-    match rustix::fs::statvfs(directory) {
-        Ok(disk) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let found = format!("{} are free in `{}`", size(free), directory.display());
-            if free < DISK_PROBLEM_BYTES {
-                finding(
-                    Status::Problem,
-                    format!("only {found}; free some space, because writes are about to fail"),
-                )
-            } else if free < DISK_WARNING_BYTES {
-                finding(Status::Warning, format!("only {found}; free some space soon"))
-            } else {
-                finding(Status::Ok, found)
-            }
-        }
-        Err(error) => finding(Status::Warning, format!("the free space cannot be read ({error})")),
+    let disk = match rustix::fs::statvfs(directory) {
+        Ok(disk) => disk,
+        Err(error) => return finding(Status::Warning, format!("the free space cannot be read ({error})")),
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let found = format!("{} are free in `{}`", size(free), directory.display());
+    if free < DISK_PROBLEM_BYTES {
+        let what = format!("only {found}; free some space, because writes are about to fail");
+        return finding(Status::Problem, what);
     }
+    if free < DISK_WARNING_BYTES {
+        return finding(Status::Warning, format!("only {found}; free some space soon"));
+    }
+    finding(Status::Ok, found)
 }
 
 #[cfg(not(unix))]
@@ -323,16 +320,25 @@ async fn check_store(
     findings.extend(background::check(store.as_ref()).await?);
     // These checks read each user, so they are part of the thorough check only.
     if depth == CheckDepth::Thorough {
-        if let Some(embedder) = embedder {
-            let behind = behind(store.as_ref(), embedder.model(), 0).await?;
-            let state = describe(&behind, "changes wait to be embedded");
-            findings.push(Finding::new("vectors", Status::Ok, state));
-        }
-        // The last items of a user always wait until there are enough of them for a segment.
-        let behind = behind(store.as_ref(), SEGMENT_SPACE, SEGMENT_SLACK).await?;
-        findings.push(Finding::new("segments", Status::Ok, describe(&behind, "changes wait for a segment")));
+        findings.extend(check_background_work(store.as_ref(), embedder).await?);
     }
     Ok((health, findings))
+}
+
+/// How far the background work is: vectors and segments.
+async fn check_background_work(
+    store: &dyn Store,
+    embedder: Option<Arc<dyn Embedder>>,
+) -> strata_core::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    if let Some(embedder) = embedder {
+        let state = describe(&behind(store, embedder.model(), 0).await?, "changes wait to be embedded");
+        findings.push(Finding::new("vectors", Status::Ok, state));
+    }
+    // The last items of a user always wait until there are enough of them for a segment.
+    let behind = behind(store, SEGMENT_SPACE, SEGMENT_SLACK).await?;
+    findings.push(Finding::new("segments", Status::Ok, describe(&behind, "changes wait for a segment")));
+    Ok(findings)
 }
 
 /// Checks who may call the server.

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// The complaint in your own words
     #[arg(value_name = "TEXT", default_value = "")]
     text: String,
-    /// What went wrong: `forgot`, or `meaning` if the forgotten item shares no words with the question
+    /// The kind of failure: `forgot`, or `meaning` if the forgotten item shares no words with the question
     #[arg(long, value_name = "KIND", default_value = "forgot")]
     kind: FeedbackKind,
     #[command(flatten)]

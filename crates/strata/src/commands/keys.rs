@@ -73,7 +73,7 @@ struct CreateArgs {
     /// The user of the key; `*` for a gateway that names a user in each request
     #[arg(long, value_name = "USER", value_parser = parse_owner, required_unless_present = "admin")]
     user: Option<UserId>,
-    /// What the key permits: `read`, `write`, `admin`, separated by commas
+    /// The scopes of the key: `read`, `write`, `admin`, separated by commas
     #[arg(long, value_name = "SCOPES", default_value = "read,write")]
     scopes: Scopes,
     /// An administrator's key: short for `--user '*' --scopes read,write,admin`

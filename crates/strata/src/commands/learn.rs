@@ -102,8 +102,8 @@ fn explain_sentence(sentence: &SentenceExplanation, output: &mut Output) -> Outc
         let voice = voice.replace('_', " ");
         output.line(format_args!("  voice: {voice} ({sure:.2}); worth remembering: {worth:.2}"))?;
     }
-    if let Some(reason) = sentence.put_aside {
-        output.line(format_args!("  put aside: {reason}"))?;
+    if let Some(reason) = sentence.left_out {
+        output.line(format_args!("  left out: {reason}"))?;
     }
     let Some(statement) = &sentence.statement else { return Ok(()) };
     output.line(format_args!(
@@ -179,7 +179,7 @@ pub(crate) async fn drain(
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} turns, {msg} {eta}") {
         bar.set_style(style);
     }
-    // Nobody sees a hidden bar, and counting reads every session.
+    // A hidden bar is not seen, and counting reads every session.
     let mut backlog = if bar.is_hidden() { Backlog::default() } else { Backlog::read(engine, only).await? };
     bar.set_length(backlog.turns);
     while let Some(learned) = finished.recv().await {

@@ -290,19 +290,17 @@ async fn print_list(
         output.json(&MemoriesResponse::load(engine, user, memories).await?)?;
         return Ok(());
     }
-    let rows: Vec<_> = memories
-        .iter()
-        .map(|memory| {
-            [
-                memory.id.to_string(),
-                memory.kind.as_str().to_owned(),
-                memory.session.as_ref().map_or("-", SessionId::as_str).to_owned(),
-                memory.recorded_at.to_string(),
-                state(memory),
-                memory.content.clone(),
-            ]
-        })
-        .collect();
+    let row = |memory: &Memory| {
+        [
+            memory.id.to_string(),
+            memory.kind.as_str().to_owned(),
+            memory.session.as_ref().map_or("-", SessionId::as_str).to_owned(),
+            memory.recorded_at.to_string(),
+            state(memory),
+            memory.content.clone(),
+        ]
+    };
+    let rows: Vec<_> = memories.iter().map(row).collect();
     output.table(["ID", "KIND", "SESSION", "RECORDED", "STATE", "MEMORY"], &rows)?;
     Ok(())
 }

@@ -180,7 +180,7 @@ fn parse_line(line: &[u8], role: Role) -> Result<NewMessage, String> {
     // Editors on Windows put a byte order mark before the first line.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let line = std::str::from_utf8(line).map_err(|_| "the line is not valid UTF-8".to_owned())?.trim();
-    // A list of messages is meant for another command, and nobody says one.
+    // A list of messages is meant for another command; no message is a list.
     if line.starts_with('[') && serde_json::from_str::<Vec<Value>>(line).is_ok() {
         return Err(
             "the line is a JSON list; write each message as `{\"role\": …, \"content\": …}` on its own line"

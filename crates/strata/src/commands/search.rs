@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// The maximum number of results [default: the setting `default_top_k`]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     limit: Option<u32>,
-    /// What to search, separated by commas: turn, memory, summary [default: turn,memory; summaries if none of them answers]
+    /// The kinds to search, separated by commas: turn, memory, summary [default: turn,memory; summaries if none of them answers]
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     kind: Vec<SearchedKind>,
     /// Only items that match this JSON filter, as in `{"category": {"in": ["travel", "food"]}}`

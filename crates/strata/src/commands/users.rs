@@ -55,7 +55,7 @@ async fn list(engine: &Engine, context: &Context, json: JsonArgs, output: &mut O
     for user in jobs::users(engine).await? {
         rows.push(row(engine, &user).await?);
     }
-    // A question about a mistyped name leaves a request row, which makes nobody a user.
+    // A question about a mistyped name leaves a request row, which does not create a user.
     rows.retain(|row| row.updated_at.is_some());
     if json.json {
         output.json(&json!({ "users": rows, "default": context.config.user }))?;

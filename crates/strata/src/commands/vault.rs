@@ -153,7 +153,7 @@ async fn open_folder(vault: &VaultFolder) -> strata_core::Result<VaultStore> {
     opened
 }
 
-/// What a vault holds now, without deleted turns and earlier wordings of memories.
+/// The current content of a vault, without deleted turns and earlier wordings of memories.
 #[derive(Debug, Default)]
 struct Held {
     sessions: u64,
@@ -229,7 +229,7 @@ fn expect_two(from: &StoreUrl, to: &StoreUrl) -> Outcome {
     Ok(())
 }
 
-/// What came of a copy.
+/// The result of a copy.
 #[derive(Debug, serde::Serialize)]
 struct Copied {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What learns: the rules inside the binary, or a model.
+//! The source of memories: the rules inside the binary, or a model.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::slots::{http_url, onnx_folder};
 /// The number of jobs that run at once with a model. A job then mostly waits for the model, and uses little of the processor.
 const MODEL_WORKERS: usize = 4;
 
-/// What learns. [`Learning::model`] and [`Learning::workers`] decide what the settings `auto` stand for.
+/// The source of memories. [`Learning::model`] and [`Learning::workers`] decide what the settings `auto` stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learning {
     pub(super) base_url: Option<String>,
@@ -22,11 +22,11 @@ pub struct Learning {
     pub(super) timeout: Duration,
     pub(super) model: Option<LearnModel>,
     pub(super) workers: Option<usize>,
-    /// What reads sentences where no model does.
+    /// The reader of sentences that no model reads.
     pub reader: ReaderChoice,
 }
 
-/// What reads sentences.
+/// The reader of sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ReaderChoice {
     /// The network inside the binary; in a binary without networks (feature `lite`), the rules.
@@ -90,7 +90,7 @@ impl Default for Learning {
 }
 
 impl Learning {
-    /// What learns. Unless it is named, the endpoint's model if there is an endpoint, else the rules.
+    /// The source of memories. Unless it is named, the endpoint's model if there is an endpoint, else the rules.
     pub fn model(&self) -> LearnModel {
         match (&self.model, &self.base_url) {
             (Some(model), _) => model.clone(),

@@ -20,7 +20,7 @@ pub const STRATA_ENCODER: &str = "strata-encoder";
 pub struct Models {
     /// The data directory; `None` if the user has no home directory.
     pub data_dir: Option<PathBuf>,
-    /// What makes vectors.
+    /// The source of vectors.
     pub embedder: EmbedderChoice,
     /// The model that makes vectors, as the memory-proxy design names it.
     pub embedding_model: Option<String>,
@@ -28,11 +28,11 @@ pub struct Models {
     pub embedder_key: Option<Secret>,
     /// How long a remote embedder may take.
     pub embedder_timeout: Duration,
-    /// What ranks the best candidates again.
+    /// The model that ranks the best candidates again.
     pub rerank: RerankChoice,
 }
 
-/// What makes vectors.
+/// The source of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EmbedderChoice {
     /// The word vectors and the encoder inside the binary. A binary without the encoder (feature `lite`) uses an installed one,
@@ -52,7 +52,7 @@ pub enum EmbedderChoice {
     },
 }
 
-/// What ranks the best candidates again.
+/// The model that ranks the best candidates again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RerankChoice {
     /// Nothing, unless a request asks for it: then the reader.

@@ -2,7 +2,8 @@
 //!
 //! An entry has the setting's name, its field in [`Config`] with the values that the field accepts, and one line about it.
 //! Everything else follows from the table: the known keys of `strata.toml`, the names of variables, the defaults (which are
-//! those of the fields), the checks, `strata config`, and the tables of `docs/configuration.md`.
+//! those of the fields), the checks, `strata config`, and the tables of `docs/configuration.md`, which
+//! `UPDATE_DOCS=1 cargo nextest run -p strata every_setting_is_in_the_documentation` writes.
 
 use strata_core::scope::RecallScope;
 use strata_engine::EmbedItems;
@@ -29,7 +30,7 @@ const MAX_CHARS: usize = 10_000_000;
 pub(super) struct Entry {
     /// The name in `strata.toml`, where `table.key` is a key of a table.
     pub(super) name: &'static str,
-    /// What the setting is for, in one line.
+    /// The purpose of the setting, in one line.
     pub(super) about: &'static str,
     /// The field that holds the setting.
     pub(super) slot: fn(&mut Config) -> Slot<'_>,

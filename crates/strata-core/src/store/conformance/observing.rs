@@ -133,7 +133,7 @@ pub async fn refuses_a_complaint_about_an_unknown_request(store: &dyn Store) {
     assert_eq!(store.requests(&ann(), &all()).await.unwrap()[0].feedback, []);
 }
 
-/// What a user has is counted in any state, and by the days on which it came, from the moment asked for.
+/// The items of a user are counted in any state, and by the days on which they came, from the moment asked for.
 pub async fn counts_what_a_user_has_and_when_it_came(store: &dyn Store) {
     const DAY: i64 = 86_400;
     assert_eq!(store.growth(&ann(), at(0)).await.unwrap(), Growth::default());

@@ -56,13 +56,7 @@ impl UserData {
             }
             TurnQuery::Ids(ids) => ids.iter().filter_map(|id| self.turns.get(id)).cloned().collect(),
             TurnQuery::Recent { session, as_of, keep, limit } => {
-                let mut turns: Vec<&Turn> = self.turns.rows().values().collect();
-                turns.retain(|turn| {
-                    turn.hidden.is_none()
-                        && session.as_ref().is_none_or(|session| turn.session == *session)
-                        && as_of.is_none_or(|as_of| turn.created_at <= as_of)
-                });
-                turns.sort_by_key(|turn| Reverse((turn.created_at, turn.seq, turn.id)));
+                let mut turns = self.recent_turns(session.as_ref(), *as_of);
                 if let Some(keep) = keep {
                     turns.truncate(MOST_TESTED as usize);
                     turns.retain(|turn| keep.keeps(ItemRef::Turn(turn)));
@@ -70,6 +64,18 @@ impl UserData {
                 turns.into_iter().take(*limit as usize).cloned().collect()
             }
         }
+    }
+
+    /// The turns that recall can see, the newest first.
+    fn recent_turns(&self, session: Option<&SessionId>, as_of: Option<Timestamp>) -> Vec<&Turn> {
+        let mut turns: Vec<&Turn> = self.turns.rows().values().collect();
+        turns.retain(|turn| {
+            turn.hidden.is_none()
+                && session.is_none_or(|session| turn.session == *session)
+                && as_of.is_none_or(|as_of| turn.created_at <= as_of)
+        });
+        turns.sort_by_key(|turn| Reverse((turn.created_at, turn.seq, turn.id)));
+        turns
     }
 
     /// The turns of a session after a `seq`, in their order.

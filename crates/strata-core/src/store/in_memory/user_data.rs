@@ -155,24 +155,29 @@ impl UserData {
         let mut seen = BTreeSet::new();
         for (item, before) in turns.chain(memories) {
             // Only the first entry of an item has the value that is in the index.
-            if !seen.insert(item) {
-                continue;
-            }
-            let after = match item {
-                ItemId::Turn(id) => self.turns.get(&id).map(|turn| &turn.content),
-                ItemId::Memory(id) => self.memories.get(&id).map(|memory| &memory.content),
-                ItemId::Summary(_) => None,
-            };
-            if before.as_ref() != after {
-                if let Some(before) = before {
-                    self.index.remove(item, &before);
-                }
-                if let Some(after) = after {
-                    self.index.insert(item, after);
-                }
+            if seen.insert(item) {
+                self.reindex(item, before);
             }
         }
         for_all_tables!(self, commit);
+    }
+
+    /// Replaces an item's text in the text index.
+    fn reindex(&mut self, item: ItemId, before: Option<String>) {
+        let after = match item {
+            ItemId::Turn(id) => self.turns.get(&id).map(|turn| &turn.content),
+            ItemId::Memory(id) => self.memories.get(&id).map(|memory| &memory.content),
+            ItemId::Summary(_) => None,
+        };
+        if before.as_ref() == after {
+            return;
+        }
+        if let Some(before) = before {
+            self.index.remove(item, &before);
+        }
+        if let Some(after) = after {
+            self.index.insert(item, after);
+        }
     }
 
     fn apply(&mut self, user: &UserId, at: Timestamp, change: Change, applied: &mut Applied) -> Result<()> {

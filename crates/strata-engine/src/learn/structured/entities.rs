@@ -3,9 +3,7 @@
 //!
 //! Only rules are used. A name that looks like an ordinary word is not found.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use strata_language::Pattern;
 
 /// Capitalised words that are not names.
 const NO_NAMES: [&str; 44] = [
@@ -62,15 +60,14 @@ const BEFORE: [&str; 34] = [
     "对", "向", "请",
 ];
 
-static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"《([^《》\n]{1,40})》").ok());
+static QUOTED: Pattern = Pattern::new(r"《([^《》\n]{1,40})》");
 
-static SUFFIXED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static SUFFIXED: Pattern = Pattern::made(|| {
     let suffixes = "先生|女士|小姐|老师|医生|教授|经理|同学|师傅|公司|大学|学院|中学|小学|医院|银行|机场|火车站|车站|博物馆|图书馆|餐厅|酒店";
-    Regex::new(&format!(r"\p{{Han}}{{1,8}}?(?:{suffixes})")).ok()
+    format!(r"\p{{Han}}{{1,8}}?(?:{suffixes})")
 });
 
-static NAMED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?:名叫|叫做|叫|名字是)(\p{Han}{2,4})(?:[，。！？；、\s]|$)").ok());
+static NAMED: Pattern = Pattern::new(r"(?:名叫|叫做|叫|名字是)(\p{Han}{2,4})(?:[，。！？；、\s]|$)");
 
 /// The names in a text, each once, in the order of their first occurrence.
 pub(super) fn entities(text: &str) -> Vec<String> {
@@ -84,11 +81,11 @@ pub(super) fn entities(text: &str) -> Vec<String> {
         english(sentence, &mut add);
     }
     let captured =
-        |regex: &'static LazyLock<Option<Regex>>| regex.iter().flat_map(|regex| regex.captures_iter(text));
+        |pattern: &'static Pattern| pattern.get().into_iter().flat_map(|regex| regex.captures_iter(text));
     for name in captured(&QUOTED).chain(captured(&NAMED)).filter_map(|name| name.get(1)) {
         add(name.as_str());
     }
-    for name in SUFFIXED.iter().flat_map(|regex| regex.find_iter(text)) {
+    for name in SUFFIXED.get().into_iter().flat_map(|regex| regex.find_iter(text)) {
         let name = bare(name.as_str());
         // The name must be longer than the suffix itself.
         if name.chars().count() > 2 {

@@ -33,11 +33,11 @@ fn the_window_is_asked_for_with_its_parts() {
         max_message_chars: 2_000,
         leave_out: &[],
     };
-    let request = window(&question, &SummarySettings::default());
+    let request = window(&question, &SummarisingSettings::default());
     assert_eq!((request.schema.as_ref().unwrap().name, request.max_tokens), ("summary", Some(760 + 4_096)));
     insta::assert_snapshot!("window", shown(&request));
     let first = WindowQuestion { previous: None, todos: &[], left: &[], ..question };
-    assert!(!shown(&window(&first, &SummarySettings::default())).contains("previous_summary"));
+    assert!(!shown(&window(&first, &SummarisingSettings::default())).contains("previous_summary"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn each_level_has_its_instructions() {
     ];
     let kinds = [ContentType::Conversation, ContentType::Journal, ContentType::Document];
     for (question, content) in questions.iter().zip(kinds.into_iter().cycle()) {
-        let request = text(question, content, 80, &[], &SummarySettings::default());
+        let request = text(question, content, 80, &[], &SummarisingSettings::default());
         assert_eq!((&request.schema, request.max_tokens), (&None, Some(260 + 4_096)));
         insta::assert_snapshot!(
             format!("{}_{}", question.prompt().as_str(), content.as_str()),
@@ -63,7 +63,8 @@ fn each_level_has_its_instructions() {
 
 #[test]
 fn a_kind_of_text_has_its_own_words() {
-    let of = |content| shown(&text(&TextQuestion::Chunk("x"), content, 80, &[], &SummarySettings::default()));
+    let of =
+        |content| shown(&text(&TextQuestion::Chunk("x"), content, 80, &[], &SummarisingSettings::default()));
     let kinds = [ContentType::Conversation, ContentType::Journal, ContentType::Document];
     let mut texts: Vec<String> = kinds.map(of).to_vec();
     texts.dedup();
@@ -76,7 +77,7 @@ fn instructions_can_be_replaced() {
     let prompts = SummaryPrompts::default()
         .with(SummaryPrompt::Brief, "x")
         .with(SummaryPrompt::Brief, "In {words} words:");
-    let settings = SummarySettings { prompts, ..SummarySettings::default() };
+    let settings = SummarisingSettings { prompts, ..SummarisingSettings::default() };
     let request = text(&TextQuestion::Brief("The text."), ContentType::Document, 80, &[], &settings);
     assert_eq!(shown(&request), "[system]\nIn 60 words:\n\n[user]\nThe text.");
 }
@@ -84,7 +85,7 @@ fn instructions_can_be_replaced() {
 #[test]
 fn deleted_statements_are_named_beside_any_instructions() {
     let prompts = SummaryPrompts::default().with(SummaryPrompt::Chunk, "Shorten this.");
-    let settings = SummarySettings { prompts, thought_tokens: 9, ..SummarySettings::default() };
+    let settings = SummarisingSettings { prompts, thought_tokens: 9, ..SummarisingSettings::default() };
     let leave_out = ["The user's \"boat\" leaks", "用户怕水"];
     let request =
         text(&TextQuestion::Chunk("We sail."), ContentType::Conversation, 80, &leave_out, &settings);

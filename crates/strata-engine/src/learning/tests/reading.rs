@@ -418,7 +418,7 @@ async fn an_explanation_changes_nothing() {
     let text = "Can you help me with something else that I wonder about? My kiln replaced it.";
     let explained = engine.learning.explain(&world.user, &session("s"), text).await.unwrap();
     assert_eq!(explained.by, "knows-pairs");
-    assert_eq!(explained.sentences[0].put_aside, Some("a question"));
+    assert_eq!(explained.sentences[0].left_out, Some("a question"));
     let statement = explained.sentences[1].statement.as_ref().unwrap();
     assert_eq!((statement.memory.as_str(), statement.effect), ("The user's kiln replaced it.", "replaces"));
     assert_eq!((statement.kind, statement.candidates.len()), (MemoryKind::Fact, 1));

@@ -63,7 +63,7 @@ async fn the_explanation_says_why() {
         .unwrap();
     for sentence in &explained.sentences {
         assert!(sentence.statement.is_none(), "{explained:?}");
-        assert!(sentence.put_aside.is_some_and(|reason| reason.contains("learn.secrets")), "{explained:?}");
+        assert!(sentence.left_out.is_some_and(|reason| reason.contains("learn.secrets")), "{explained:?}");
     }
 }
 

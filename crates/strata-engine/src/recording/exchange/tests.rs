@@ -167,7 +167,7 @@ async fn an_exchange_is_opened_and_closed_once_however_often_that_is_tried() {
     let ids = recording.exchange_ids();
     let said = messages(&["one"]);
     let open =
-        async |ids| recording.open_exchange_as(ids, &world.user, &s, &said, Keeper::Client).await.unwrap();
+        async |ids| recording.open_exchange_as(ids, &world.user, &s, &said, KeptBy::Client).await.unwrap();
     let lost = open(ids).await;
     let again = open(ids.tried()).await;
     assert_eq!(lost.question(), again.question());
@@ -184,7 +184,7 @@ async fn a_reply_that_was_given_up_is_recorded_once_however_often_that_is_tried(
     let world = World::new();
     let (s, recording) = (session("s"), &world.engine.recording);
     let (ids, said) = (recording.exchange_ids(), messages(&["one"]));
-    let open = async |ids| recording.open_exchange_as(ids, &world.user, &s, &said, Keeper::Client).await;
+    let open = async |ids| recording.open_exchange_as(ids, &world.user, &s, &said, KeptBy::Client).await;
     let dead = open(ids).await.unwrap();
     world.clock.forward(31);
     assert!(world.work().await);
@@ -327,7 +327,7 @@ impl Kept {
     async fn record(&self, world: &World) -> strata_core::error::Result<()> {
         let recording = &world.engine.recording;
         let (s, ids) = (session("s"), self.ids.tried());
-        let exchange = recording.open_exchange_as(ids, &world.user, &s, &self.said, Keeper::Client).await?;
+        let exchange = recording.open_exchange_as(ids, &world.user, &s, &self.said, KeptBy::Client).await?;
         recording.close_exchange(&world.user, exchange, reply(self.replied)).await
     }
 }

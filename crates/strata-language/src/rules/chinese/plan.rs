@@ -1,19 +1,17 @@
 //! Plans, deaths and durations, in Chinese.
 
-use std::sync::LazyLock;
-
 use jiff::Timestamp;
-use regex::Regex;
 
 use super::super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::super::{since, value};
 use super::{NO_ERRAND, Subject, VAGUE, head, in_third_person, may_be_a_name, without_times, words};
+use crate::Pattern;
 use crate::rules::StatementKind;
 
 /// A predicate without its duration (吃素已经五年), and whether it had one.
 pub(super) fn without_lasting(plain: &str) -> (&str, bool) {
-    static LASTING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(since::LASTING_CHINESE).ok());
-    let found = LASTING.as_ref().and_then(|lasting| lasting.captures(plain)?.name("before"));
+    static LASTING: Pattern = Pattern::new(since::LASTING_CHINESE);
+    let found = LASTING.get().and_then(|lasting| lasting.captures(plain)?.name("before"));
     match found.map(|before| before.end()) {
         Some(end) if end >= "吃素".len() => {
             (plain[..end].trim_end_matches("已经").trim_end_matches('了'), true)
@@ -29,14 +27,11 @@ pub(super) fn planned(
     (bare, ahead): (&str, impl Fn() -> bool),
     who: &str,
 ) -> Vec<ReadClaim> {
-    static STEPS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            "^(?:去|到|搬|学|考|买|换|读|移民|留学|创业|结婚|生|养|开|带|跟|和|申请|参加|辞职|装修|报)",
-        )
-        .ok()
-    });
+    static STEPS: Pattern = Pattern::new(
+        "^(?:去|到|搬|学|考|买|换|读|移民|留学|创业|结婚|生|养|开|带|跟|和|申请|参加|辞职|装修|报)",
+    );
     let (meant, what) = head::parse(bare);
-    let is = |pattern: &LazyLock<Option<Regex>>| pattern.as_ref().is_some_and(|one| one.is_match(what));
+    let is = |pattern: &Pattern| pattern.is_match(what);
     let telling = || what.chars().count() >= 4 && (is(&STEPS) || ahead()) && !is(&VAGUE) && !is(&NO_ERRAND);
     if !meant.planned || meant.negated || subject.named || !telling() {
         return Vec::new();
@@ -57,18 +52,17 @@ pub(super) fn planned(
 
 /// 我的狗旺财死了, 我爸爸去世了, 旺财上个月走了.
 pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<ReadClaim> {
-    static DEATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    static DEATH: Pattern = Pattern::made(|| {
         let kin = words::KIN;
-        Regex::new(&format!(
+        format!(
             r"^(?:(?:我们?家?|用户)的?)?(?<kin>{kin})?(?<name>[^，,]{{0,4}}?)(?:(?:已经|刚刚?|因病|不幸)*)(?<verb>去世|过世|离世|病逝|死|走|离开我们)了$"
-        ))
-        .ok()
+        )
     });
     if !clause.ends_with('了') || !clause.contains(['世', '逝', '死', '走', '开']) {
         return None;
     }
     let bare = without_times(clause, at);
-    let found = DEATH.as_ref()?.captures(&bare)?;
+    let found = DEATH.captures(&bare)?;
     let (kin, name) = (found.name("kin").map(|kin| kin.as_str()), &found["name"]);
     let named = (2..=4).contains(&name.chars().count()) && may_be_a_name(name);
     // 走了 may mean that a person left. For an animal, or for a name with a time, it means a death.

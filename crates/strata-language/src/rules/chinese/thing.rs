@@ -1,16 +1,13 @@
 //! Reads Chinese clauses about a possession or an appointment: the subject is the slot.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::super::value;
 use super::{VAGUE, corrected, in_third_person, words};
+use crate::Pattern;
 use crate::rules::StatementKind;
 
 /// A pattern for a thing with its owner, and the given predicate.
-fn thing(predicate: &str) -> Option<Regex> {
+fn thing(predicate: &str) -> String {
     let (attribute, appointment, kin) = (words::ATTRIBUTE, words::APPOINTMENT, words::KIN);
     let owner = format!(
         "(?<own>(?:我们|咱们|我|用户|本人)(?:现在|目前)?(?<kin>的?(?:{kin})(?:的|最)?)?)?的?(?:新|现在的)?"
@@ -19,35 +16,30 @@ fn thing(predicate: &str) -> Option<Regex> {
         "(?<noun>最?(?:喜欢|爱)的[^是]{{1,8}}?|(?:{attribute})|[^是在不我你的]{{0,6}}?(?:{appointment})(?:时间|日期)?)"
     );
     let between = "(?:现在|目前|已经|也|又|刚|被|才|只有|差不多|大概|每个?月|一个月|从[^，]{1,8})*";
-    Regex::new(&format!("^(?:其实|现在|目前|但是?|不过)*{owner}{noun}{between}{predicate}[了啦哦呀。！]*$"))
-        .ok()
+    format!("^(?:其实|现在|目前|但是?|不过)*{owner}{noun}{between}{predicate}[了啦哦呀。！]*$")
 }
 
 /// 四千五, 七十五公斤, 一米八: a number, with or without its unit.
 fn is_amount(value: &str) -> bool {
-    static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    static AMOUNT: Pattern = Pattern::made(|| {
         let number = "[一二两三四五六七八九十百千万点半零〇]+";
-        Regex::new(&format!(
-            "^{number}(?:(?:公斤|千克|斤|厘米|公分|块钱?|元|岁|码|平方米|平米|米)(?:{number})?)?$"
-        ))
-        .ok()
+        format!("^{number}(?:(?:公斤|千克|斤|厘米|公分|块钱?|元|岁|码|平方米|平米|米)(?:{number})?)?$")
     });
-    AMOUNT.as_ref().is_some_and(|amount| amount.is_match(value))
+    AMOUNT.is_match(value)
 }
 
-static WITH_VERB: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static WITH_VERB: Pattern = Pattern::made(|| {
     thing(
         "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是在?|为|在)(?<v>.+?)",
     )
 });
-static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static AMOUNT: Pattern = Pattern::made(|| {
     thing("(?<verb>)(?<v>(?:\\d|[一二两三四五六七八九十]|下?个?(?:周|星期|礼拜)|明|后天).{0,10}?)")
 });
-static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?:下|本|这|上)?(?:个)?(?:周|星期|礼拜|月|明|后|今|大后|\d|[一二三四五六七八九十]+[月点号日]|早|晚|中午|上午|下午)").ok()
-});
-static APPOINTMENT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!("(?:{})(?:时间|日期)?$", words::APPOINTMENT)).ok());
+static WHEN: Pattern = Pattern::new(
+    r"^(?:下|本|这|上)?(?:个)?(?:周|星期|礼拜|月|明|后|今|大后|\d|[一二三四五六七八九十]+[月点号日]|早|晚|中午|上午|下午)",
+);
+static APPOINTMENT: Pattern = Pattern::made(|| format!("(?:{})(?:时间|日期)?$", words::APPOINTMENT));
 
 /// A clause about a thing, taken apart.
 struct Thing<'c> {
@@ -67,8 +59,7 @@ struct Thing<'c> {
 
 impl<'c> Thing<'c> {
     fn parse(clause: &'c str, before: Option<&str>) -> Option<Self> {
-        let found =
-            [&WITH_VERB, &AMOUNT].into_iter().find_map(|pattern| pattern.as_ref()?.captures(clause))?;
+        let found = [&WITH_VERB, &AMOUNT].into_iter().find_map(|pattern| pattern.captures(clause))?;
         let group = |name: &str| found.name(name).map(|group| group.as_str());
         let noun = group("noun")?;
         let favourite = noun.contains("喜欢的") || noun.contains("爱的");
@@ -81,14 +72,13 @@ impl<'c> Thing<'c> {
             owned: has_owner || before == Some("user"),
             kin: group("kin").map(|kin| kin.trim_start_matches('的').trim_end_matches(['的', '最'])),
             favourite,
-            appointment: APPOINTMENT.as_ref().is_some_and(|appointment| appointment.is_match(noun))
-                && !favourite,
+            appointment: APPOINTMENT.is_match(noun) && !favourite,
         })
     }
 
     /// Whether the clause gives the thing a value, and does not merely mention it.
     fn tells(&self) -> bool {
-        let is_when = || WHEN.as_ref().is_some_and(|when| when.is_match(self.raw));
+        let is_when = || WHEN.is_match(self.raw);
         match self.verb {
             // Without a verb only an amount is a value: 体重70公斤.
             None if self.appointment => is_when(),
@@ -129,7 +119,7 @@ pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: Option<&s
     if ["名字", "姓名"].contains(&noun) {
         return None;
     }
-    if !thing.tells() || raw.chars().count() > 40 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
+    if !thing.tells() || raw.chars().count() > 40 || VAGUE.is_match(raw) {
         return None;
     }
     // The tables read sentences such as 我的工作是… better.

@@ -1,13 +1,10 @@
 //! The head of an English predicate: auxiliaries, negation, adverbs and tense, up to the verb that carries the meaning.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::super::claim::{Hold, Verb};
 use super::super::since;
 use super::verbs::{Form, lemma};
 use super::words::ADVERBS;
+use crate::Pattern;
 
 /// A predicate taken apart.
 #[derive(Debug, Default)]
@@ -343,24 +340,23 @@ fn is_progressive(word: &str) -> bool {
 
 /// Removes phrases at the end that are about the whole sentence, and notes them in the head.
 fn finish(head: &mut PredicateHead, rest: String) -> String {
-    static OLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?<new>.*?)(?:(?:,| and| but)(?: and| but)? not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
-    });
-    static BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?<lead> (?:in |at |on |for |to |an? )*)(?<old>[^,]+?),? but (?:rather |actually )?(?:in |at |on |for |to )?(?:an? )?(?<new>[^,]+)$").ok()
-    });
-    static LASTING: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("(?i) for {}$", since::LASTING)).ok());
+    static OLD: Pattern = Pattern::new(
+        r"(?i)^(?<new>.*?)(?:(?:,| and| but)(?: and| but)? not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$",
+    );
+    static BUT: Pattern = Pattern::new(
+        r"(?i)^(?<lead> (?:in |at |on |for |to |an? )*)(?<old>[^,]+?),? but (?:rather |actually )?(?:in |at |on |for |to )?(?:an? )?(?<new>[^,]+)$",
+    );
+    static LASTING: Pattern = Pattern::made(|| format!("(?i) for {}$", since::LASTING));
     let mut rest = rest.trim_end().trim_end_matches([',', '.', '!', ':', ';', ')', '(']).to_owned();
     if head.negated
-        && let Some(found) = BUT.as_ref().and_then(|but| but.captures(&rest))
+        && let Some(found) = BUT.captures(&rest)
     {
         head.negated = false;
         head.old = Some(found["old"].to_owned());
         rest = format!("{}{}", &found["lead"], &found["new"]);
     }
     trim_tags(head, &mut rest);
-    if let Some(found) = OLD.as_ref().and_then(|old| old.captures(&rest)) {
+    if let Some(found) = OLD.captures(&rest) {
         head.old = found.name("a").or_else(|| found.name("b")).map(|old| old.as_str().to_owned());
         rest = found["new"].to_owned();
     }
@@ -368,7 +364,7 @@ fn finish(head: &mut PredicateHead, rest: String) -> String {
     let mut rest = cut(&rest).to_owned();
     trim_tags(head, &mut rest);
     head.since |= rest.contains(" since ");
-    match LASTING.as_ref().and_then(|lasting| lasting.find(&rest)) {
+    match LASTING.find(&rest) {
         // «for three years» is a beginning only if the state still holds.
         Some(lasting) if head.perfect && !head.negated => {
             head.since = true;
@@ -436,10 +432,10 @@ enum Tag {
 
 /// The text up to a reason, a contrast or another sentence.
 fn cut(rest: &str) -> &str {
-    static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i),? (?:because|so that|so i|so we|but|which|who|where|although|though|even though|while|whereas|unless|and i|and we|and my|thanks to|due to|if|i think|i guess|i mean|you know|and it|and that|and they|and he|and she|and you|especially|except|and the|and now|as it|as i|since i|since it|since my|that's|it's|when i|when it|and have|and has|and am|and is|and are|to be honest|according to|ever since)\b|,? - | \(|[,;:] (?:[a-z]|I\b)").ok()
-    });
-    match END.as_ref().and_then(|end| end.find(rest)) {
+    static END: Pattern = Pattern::new(
+        r"(?i),? (?:because|so that|so i|so we|but|which|who|where|although|though|even though|while|whereas|unless|and i|and we|and my|thanks to|due to|if|i think|i guess|i mean|you know|and it|and that|and they|and he|and she|and you|especially|except|and the|and now|as it|as i|since i|since it|since my|that's|it's|when i|when it|and have|and has|and am|and is|and are|to be honest|according to|ever since)\b|,? - | \(|[,;:] (?:[a-z]|I\b)",
+    );
+    match END.find(rest) {
         Some(end) if end.start() > 0 => rest[..end.start()].trim_end(),
         _ => rest,
     }

@@ -1,15 +1,13 @@
 //! Plans with a time, and deaths.
 
-use std::sync::LazyLock;
-
 use jiff::Timestamp;
-use regex::Regex;
 
 use super::super::claim::{Arity, Claim, Hold, ReadClaim, Verb};
 use super::super::value;
 use super::head::PredicateHead;
 use super::subject::{self, Subject};
 use super::{is_vague, points_back, say, without_times, words};
+use crate::Pattern;
 use crate::rules::StatementKind;
 use crate::time;
 
@@ -22,14 +20,11 @@ pub(super) fn planned(
     who: &str,
     at: Timestamp,
 ) -> Vec<ReadClaim> {
-    static APPOINTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let pattern =
-            format!(r"(?i)^have (?:an?|my|our|their) (?:[\w'-]+ ){{0,3}}?(?:{})\b", words::APPOINTMENT);
-        Regex::new(&pattern).ok()
+    static APPOINTED: Pattern = Pattern::made(|| {
+        format!(r"(?i)^have (?:an?|my|our|their) (?:[\w'-]+ ){{0,3}}?(?:{})\b", words::APPOINTMENT)
     });
-    static WEEKDAY: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)\bon (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b").ok());
-    let is = |pattern: &LazyLock<Option<Regex>>| pattern.as_ref().is_some_and(|one| one.is_match(whole));
+    static WEEKDAY: Pattern = Pattern::new(r"(?i)\bon (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b");
+    let is = |pattern: &Pattern| pattern.is_match(whole);
     let told = matches!(head.hold_of(Verb::State), Some(Hold::Now | Hold::Planned));
     let dated = told && time::parse(whole, at).iter().any(|span| span.end > at);
     let appointed = dated && !head.progressive && !head.future && is(&APPOINTED);

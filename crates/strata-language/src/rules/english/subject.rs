@@ -1,12 +1,9 @@
 //! The subject of an English sentence: the user, a relative or pet, a named person, or a thing.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::super::value;
 use super::verbs::{Form, lemma};
 use super::words;
+use crate::Pattern;
 
 /// The subject of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +80,7 @@ pub(super) fn owner_display(owner: &str, who: &str) -> String {
 }
 
 /// Capitalised words at the beginning of sentences that name no person.
-const NOBODY: &str = "it he she they this that these those there here what who when where why how everyone everybody nobody someone somebody anyone people one \
+const NO_PERSON: &str = "it he she they this that these those there here what who when where why how everyone everybody nobody someone somebody anyone people one \
     you your his her their its today tomorrow yesterday now then thanks thank yes no yeah ok okay sure hi hello hey please life work music \
     love time money nothing something everything anything all some most many both each any another other such lol haha wow great good nice \
     cool oh ah well so and but or if because as at in on for from with by to of the a an not never always maybe perhaps probably error \
@@ -91,10 +88,8 @@ const NOBODY: &str = "it he she they this that these those there here what who w
 
 /// The subject and the text after it; none if the subject is unknown.
 pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
-    static OWNED: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^(?i:(?<user>my|our|(?:the )?user's) |(?<the>the ))").ok());
-    static NAMED: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^(?<name>[A-Z][\w-]*(?: [A-Z][\w-]*){0,3})(?<owns>'s)? ").ok());
+    static OWNED: Pattern = Pattern::new(r"^(?i:(?<user>my|our|(?:the )?user's) |(?<the>the ))");
+    static NAMED: Pattern = Pattern::new(r"^(?<name>[A-Z][\w-]*(?: [A-Z][\w-]*){0,3})(?<owns>'s)? ");
     let first = clause.split_whitespace().next()?.to_lowercase();
     if matches!(first.as_str(), "i" | "we" | "user") {
         return Some((Subject::User, clause[first.len()..].trim_start()));
@@ -102,7 +97,7 @@ pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
     if let Some(rest) = strip_word(clause, "the user") {
         return Some((Subject::User, rest));
     }
-    if let Some(found) = OWNED.as_ref().and_then(|owned| owned.captures(clause)) {
+    if let Some(found) = OWNED.captures(clause) {
         let rest = &clause[found[0].len()..];
         return owned(found.name("user").map(|_| "user".to_owned()), rest);
     }
@@ -113,9 +108,9 @@ pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
     {
         return Some((Subject::User, clause));
     }
-    let found = NAMED.as_ref()?.captures(clause)?;
+    let found = NAMED.captures(clause)?;
     let (name, rest) = (&found["name"], &clause[found[0].len()..]);
-    if NOBODY.split_whitespace().any(|nobody| nobody == first) {
+    if NO_PERSON.split_whitespace().any(|word| word == first) {
         return None;
     }
     if found.name("owns").is_some() {
@@ -135,15 +130,14 @@ fn strip_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
 
 /// «sister lives in Oslo», «new phone is a Fairphone», after the owner.
 fn owned(owner: Option<String>, rest: &str) -> Option<(Subject, &str)> {
-    static KIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let pattern = format!(
+    static KIN: Pattern = Pattern::made(|| {
+        format!(
             r"^(?i:(?:(?:new|current|old|own|older|younger|elder|eldest|youngest|little|big|late|dear|lovely|beloved|pet) )*)(?<noun>(?i:{}))(?:,? (?<name>[A-Z][\w-]+(?: [A-Z][\w-]+)?),?)?(?<is>'s name)?$",
             words::KIN
-        );
-        Regex::new(&pattern).ok()
+        )
     });
     let (noun, predicate) = split_at_verb(rest)?;
-    if let Some(found) = KIN.as_ref().and_then(|kin| kin.captures(noun)) {
+    if let Some(found) = KIN.captures(noun) {
         let owner = owner?;
         let name = found.name("name").map(|name| name.as_str().to_owned());
         let is_name = found.name("is").is_some();
@@ -199,11 +193,11 @@ fn split_at_verb(text: &str) -> Option<(&str, &str)> {
 /// Whether a thing with this noun may have this value. Allowed are nouns that are known to have values, favourites,
 /// appointments with a time, and any noun with a name or a number as its value.
 pub(super) fn may_have(noun: &str, owned: bool, slot: &str, value: &str) -> bool {
-    static ATTRIBUTE: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::ATTRIBUTE));
-    static APPOINTMENT: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::APPOINTMENT));
-    static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::AMOUNT));
-    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("^{}$", words::NAMED)).ok());
-    let is = |list: &LazyLock<Option<Regex>>| list.as_ref().is_some_and(|list| list.is_match(noun));
+    static ATTRIBUTE: Pattern = Pattern::made(|| list(words::ATTRIBUTE));
+    static APPOINTMENT: Pattern = Pattern::made(|| list(words::APPOINTMENT));
+    static AMOUNT: Pattern = Pattern::made(|| list(words::AMOUNT));
+    static NAME: Pattern = Pattern::made(|| format!("^{}$", words::NAMED));
+    let is = |list: &Pattern| list.is_match(noun);
     let number = value.contains(|c: char| c.is_ascii_digit()) && value.split_whitespace().count() <= 6;
     if slot == "{n} when" {
         return is(&APPOINTMENT);
@@ -223,15 +217,13 @@ pub(super) fn may_have(noun: &str, owned: bool, slot: &str, value: &str) -> bool
     if is(&AMOUNT) && number {
         return true;
     }
-    let telling = number
-        || value.contains('@')
-        || NAME.as_ref().is_some_and(|name| name.is_match(value::without_article(value)));
+    let telling = number || value.contains('@') || NAME.is_match(value::without_article(value));
     const PLAIN: &str = "major religion nationality hometown goal hobby password job role title thesis-topic star-sign blood-type diet nickname degree editor";
     let plain = PLAIN.split_whitespace().any(|one| one == noun.replace(' ', "-"))
         && value.split_whitespace().count() <= 4;
     owned && (telling && !noun.ends_with("day") || noun == "birthday" || is(&ATTRIBUTE) && plain)
 }
 
-fn list(words: &str) -> Option<Regex> {
-    Regex::new(&format!("(?i)(?:^| )(?:{words})$")).ok()
+fn list(words: &str) -> String {
+    format!("(?i)(?:^| )(?:{words})$")
 }

@@ -265,7 +265,7 @@ fn closes_with_and(words: &[Word<'_>], start: usize) -> bool {
     })
 }
 
-/// What is carried over to a clause that begins with its verb.
+/// The words that are carried over to a clause that begins with its verb.
 fn continued(right: &[Word<'_>], before: &Subject) -> Option<String> {
     let verb = right.iter().find(|word| !is_in(ADVERBS, &word.lower))?;
     let lower = verb.lower.as_str();

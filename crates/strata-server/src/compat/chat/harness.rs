@@ -126,7 +126,7 @@ fn is_programs(name: &str) -> Option<bool> {
 }
 
 impl Message {
-    /// The message without the blocks of programs. A message that has nothing else belongs to nobody.
+    /// The message without the blocks of programs. A message that has nothing else has no speaker.
     pub(crate) fn without_harness(mut self) -> Self {
         let is_heard = |role: Role| matches!(role, Role::User | Role::Tool);
         if !self.role.is_some_and(is_heard) {

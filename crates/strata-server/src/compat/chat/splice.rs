@@ -120,7 +120,7 @@ fn member<'a>(text: &str, members: &'a [Member], name: &str) -> Option<&'a Membe
     members.iter().rfind(|member| string(text, &member.name).is_some_and(|found| found == name))
 }
 
-/// Of a longer string, only the beginning and the end are decoded: nobody reads more of it, and a copy of a huge one would
+/// Of a longer string, only the beginning and the end are decoded: no more of it is read, and a copy of a huge one would
 /// take as much memory again.
 const MAX_STRING_BYTES: usize = 4 * 1024 * 1024;
 const END_BYTES: usize = 1024 * 1024;

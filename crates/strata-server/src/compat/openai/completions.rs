@@ -91,7 +91,7 @@ fn message(text: &str, place: std::ops::Range<usize>) -> Message {
     let calls = object
         .place("tool_calls")
         .map_or_else(|| object.value("function_call"), |_| object.value("tool_calls"));
-    // The upstream judges a content of a wrong type. Nobody has said anything in it.
+    // The upstream judges a content of a wrong type. It holds no message.
     let is_wrong = content.is_none() && !object.value("content").is_null();
     let turns = role.filter(|role| *role != Role::System && !is_wrong).map(|role| {
         let mut turn = turn(role, &said, &other_parts);

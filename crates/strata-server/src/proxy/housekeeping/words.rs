@@ -354,7 +354,7 @@ pub(super) const PLAIN_ROLES: &[&str] = &[
     "总结",
 ];
 
-/// What chat programs call their tasks in `metadata.task`, before `_generation`.
+/// The names of chat programs for their tasks in `metadata.task`, before `_generation`.
 pub(super) const TASKS: &[&str] = &[
     "title",
     "chat_title",

@@ -166,7 +166,7 @@ async fn a_chat_that_could_not_be_kept_says_so_and_goes_without_memory() {
         user: strata_core::UserId::default(),
         session: strata_core::SessionId::default(),
         messages: vec![NewMessage::new(strata_core::Role::User, "word ".repeat(8 << 20))],
-        keeper: strata_engine::Keeper::Client,
+        keeper: strata_engine::KeptBy::Client,
         ids: strata_engine::ExchangeIds::new(uuid::Uuid::nil),
         ending: strata_engine::Ending::Complete(NewMessage::new(strata_core::Role::Assistant, "fine")),
     };

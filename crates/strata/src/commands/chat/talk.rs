@@ -117,14 +117,8 @@ impl<'a> Talk<'a> {
         }
         let trace = self.memory.engine().requests.trace(self.memory.user_id(), reply.request_id).await?;
         self.output.line(format_args!("recalled for the last reply, from {}:", places(&trace)))?;
-        for (found, number) in reply.recalled.iter().zip(1..) {
-            let day = found.item.created_at().strftime("%Y-%m-%d");
-            self.output.line(format_args!(
-                "{number}. {} of {day}, {}",
-                kind_of(&found.item),
-                reason(found, &trace)
-            ))?;
-            self.output.text(found.shortened.as_deref().unwrap_or_else(|| found.item.content()))?;
+        for (item, number) in reply.recalled.iter().zip(1..) {
+            print_recalled(self.output, number, item, &trace)?;
         }
         note(format_args!(
             "`strata explain {} --user {}` shows all candidates",
@@ -158,17 +152,9 @@ impl<'a> Talk<'a> {
     }
 
     async fn forget(&mut self, id: &str) -> Outcome {
-        let listed =
-            id.parse::<usize>().ok().and_then(|number| self.listed.get(number.checked_sub(1)?).copied());
-        let id = match (listed, id.parse::<IdText>()) {
-            (Some(id), _) => id,
-            (None, Ok(id)) => ids::memory(self.memory.engine(), self.memory.user_id(), &id).await?,
-            (None, Err(_)) => {
-                note(
-                    "name what to forget: a number from `/memories`, an id or its last characters, or `that`",
-                );
-                return Ok(());
-            }
+        let Some(id) = self.named(id).await? else {
+            note("name what to forget: a number from `/memories`, an id or its last characters, or `that`");
+            return Ok(());
         };
         let memory = self.memory.engine().memories.get(self.memory.user_id(), id).await?;
         let said_by = self.said_by(id).await?;
@@ -201,25 +187,25 @@ impl<'a> Talk<'a> {
         Ok(turns.into_iter().filter(|turn| turn.hidden.is_none()).map(|turn| turn.id).collect())
     }
 
+    /// The memory that a text names; `None` if the text is neither a listed number nor an id.
+    async fn named(&self, text: &str) -> Outcome<Option<MemoryId>> {
+        let listed =
+            text.parse::<usize>().ok().and_then(|number| self.listed.get(number.checked_sub(1)?).copied());
+        match (listed, text.parse::<IdText>()) {
+            (Some(id), _) => Ok(Some(id)),
+            (None, Ok(id)) => Ok(Some(ids::memory(self.memory.engine(), self.memory.user_id(), &id).await?)),
+            (None, Err(_)) => Ok(None),
+        }
+    }
+
     /// Destroys the memories learned from the last message, and hides the message from recall.
     async fn forget_that(&mut self) -> Outcome {
         let Some(reply) = self.last.take() else {
             note("there is no message to forget yet");
             return Ok(());
         };
-        let (engine, user) = (self.memory.engine(), self.memory.user_id());
-        let believed = self.memory.memories().await?;
-        let learned = believed.iter().filter(|memory| memory.source_turns.contains(&reply.turn));
-        let mut forgotten = Vec::new();
-        for memory in learned {
-            match self.memory.forget(memory.id).await {
-                Ok(_) => forgotten.push(memory.content.clone()),
-                // Another process has already destroyed it.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        engine.sessions.hide_turns(user, vec![reply.turn]).await?;
+        let forgotten = self.forget_learned(reply.turn).await?;
+        self.memory.engine().sessions.hide_turns(self.memory.user_id(), vec![reply.turn]).await?;
         self.output.line("your last message is no longer recalled")?;
         if !forgotten.is_empty() {
             self.output.line("forgotten:")?;
@@ -230,6 +216,22 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
+    /// Destroys the memories learned from a turn, and returns their texts.
+    async fn forget_learned(&self, turn: TurnId) -> Outcome<Vec<String>> {
+        let believed = self.memory.memories().await?;
+        let learned = believed.into_iter().filter(|memory| memory.source_turns.contains(&turn));
+        let mut forgotten = Vec::new();
+        for memory in learned {
+            match self.memory.forget(memory.id).await {
+                Ok(_) => forgotten.push(memory.content),
+                // Another process has already destroyed it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(forgotten)
+    }
+
     fn begin_anew(&mut self) -> Outcome {
         let id = self.memory.engine().next_id().simple().to_string();
         // An id ends with random digits; it begins with the time.
@@ -238,6 +240,19 @@ impl<'a> Talk<'a> {
         note(format_args!("session `{}`", self.memory.session_id()));
         Ok(())
     }
+}
+
+/// Prints a recalled item with the reason why it was found.
+fn print_recalled(
+    output: &mut Output,
+    number: usize,
+    recalled: &RecalledItem,
+    trace: &Trace,
+) -> io::Result<()> {
+    let item = &recalled.item;
+    let day = item.created_at().strftime("%Y-%m-%d");
+    output.line(format_args!("{number}. {} of {day}, {}", kind_of(item), reason(recalled, trace)))?;
+    output.text(recalled.shortened.as_deref().unwrap_or_else(|| item.content()))
 }
 
 /// Prints a reply of memory itself, which comes whole: what it says, and the items with their dates.

@@ -15,9 +15,9 @@ use super::{Finding, JOBS_A_USER, Status, USERS_A_PAGE};
 /// The number of a user's last sessions that are searched for summaries that are stuck.
 const SESSIONS_A_USER: u32 = 50;
 
-/// What was found over all users.
+/// The background work of all users.
 #[derive(Default)]
-struct Found {
+struct BackgroundWork {
     /// Dead jobs by kind.
     dead: BTreeMap<String, u64>,
     last_error: Option<String>,
@@ -31,7 +31,7 @@ struct Found {
 
 /// Checks the jobs and summaries of all users.
 pub(super) async fn check(store: &dyn Store) -> strata_core::Result<Vec<Finding>> {
-    let mut found = Found::default();
+    let mut found = BackgroundWork::default();
     let mut page = Page::first(USERS_A_PAGE);
     loop {
         let users = store.users(page).await?;
@@ -46,7 +46,7 @@ pub(super) async fn check(store: &dyn Store) -> strata_core::Result<Vec<Finding>
     }
 }
 
-impl Found {
+impl BackgroundWork {
     async fn read_jobs(&mut self, store: &dyn Store, user: &strata_core::UserId) -> strata_core::Result<()> {
         let of = |status, limit| JobQuery { status: Some(status), limit, ..JobQuery::default() };
         for job in store.jobs(user, &of(JobStatus::Dead, u32::MAX)).await? {

@@ -30,7 +30,7 @@ pub(super) struct FileArgs {
     json: JsonArgs,
 }
 
-/// What a database of SQLite begins with.
+/// The beginning of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 pub(super) async fn run(
@@ -116,25 +116,25 @@ fn expanded(files: &[PathBuf], form: Option<Format>) -> Outcome<Vec<Named>> {
             all.push((file.clone(), None));
             continue;
         }
-        let mut found = Vec::new();
-        notes_in(file, form, &mut found)?;
-        let is_empty = found.is_empty();
-        let name = |path: &Path| {
-            let inside = path.strip_prefix(file).unwrap_or(path);
-            inside.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
-        };
-        all.extend(found.into_iter().map(|path| {
-            let name = name(&path);
-            (path, Some(name))
-        }));
-        if is_empty {
+        let mut notes = Vec::new();
+        notes_in(file, form, &mut notes)?;
+        if notes.is_empty() {
             return Err(Failure::failed(format!(
                 "`{}` holds no Markdown and no text file; name the files to import",
                 file.display()
             )));
         }
+        all.extend(notes.into_iter().map(|path| {
+            let name = name_inside(file, &path);
+            (path, Some(name))
+        }));
     }
     Ok(all)
+}
+
+fn name_inside(folder: &Path, path: &Path) -> String {
+    let inside = path.strip_prefix(folder).unwrap_or(path);
+    inside.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
 }
 
 /// Adds the Markdown and text files of a folder and of its folders, by name. Hidden ones are left out. The files of a vault are

@@ -16,12 +16,7 @@ pub(super) fn in_editor(text: &str) -> Outcome<String> {
     let editor = strata::config::editor().ok_or_else(|| {
         Failure::usage("no editor is set; give the new statement as an argument, or set `EDITOR`")
     })?;
-    let mut file = tempfile::Builder::new()
-        .prefix("strata-memory-")
-        .suffix(".txt")
-        .tempfile()
-        .context("no temporary file can be created")?;
-    writeln!(file, "{text}").and_then(|()| file.flush()).context("the temporary file cannot be written")?;
+    let file = written(text)?;
     // `EDITOR` may hold arguments, as in `code --wait`.
     let editor = editor.to_string_lossy();
     let mut words = editor.split_whitespace();
@@ -35,4 +30,15 @@ pub(super) fn in_editor(text: &str) -> Outcome<String> {
     }
     let text = std::fs::read_to_string(file.path()).context("the edited text cannot be read")?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// A temporary file with a text.
+fn written(text: &str) -> Outcome<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix("strata-memory-")
+        .suffix(".txt")
+        .tempfile()
+        .context("no temporary file can be created")?;
+    writeln!(file, "{text}").and_then(|()| file.flush()).context("the temporary file cannot be written")?;
+    Ok(file)
 }

@@ -82,18 +82,20 @@ fn write_setting(file: &Path, embedder: &str) -> Outcome {
     document["embedder"] = value(embedder);
     // A symbolic link stays: its target is replaced.
     let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || -> std::io::Result<()> {
-        let mut new = tempfile::NamedTempFile::new_in(directory)?;
-        new.write_all(document.to_string().as_bytes())?;
-        // A temporary file is private to its owner; the configuration keeps its permissions.
-        if let Ok(metadata) = target.metadata() {
-            new.as_file().set_permissions(metadata.permissions())?;
-        }
-        new.persist(&target)?;
-        Ok(())
-    };
-    write().with_context(|| format!("`{shown}` cannot be written"))?;
+    replace(&target, &document.to_string()).with_context(|| format!("`{shown}` cannot be written"))?;
+    Ok(())
+}
+
+/// Replaces a file as a whole, so that it is never half written.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    new.write_all(text.as_bytes())?;
+    // A temporary file is private to its owner; the configuration keeps its permissions.
+    if let Ok(metadata) = file.metadata() {
+        new.as_file().set_permissions(metadata.permissions())?;
+    }
+    new.persist(file)?;
     Ok(())
 }
 

@@ -1,21 +1,18 @@
 //! Pieces that are not the speaker's own word, by the form of the whole message.
 //!
-//! A request names its material, and the material's sentences look like facts. So a quotation is put aside as a whole,
+//! A request names its material, and the material's sentences look like facts. So a quotation is left out as a whole,
 //! and so are the lines after a request for something to be done with them, until the speaker speaks again.
-
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::orders::planted;
 use super::others::{Retold, retold, transcript};
 use super::pieces::{Form, Piece};
+use crate::Pattern;
 use crate::content::has_content;
 
-/// The reason why a piece is put aside.
+/// The reason why a piece is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Aside {
-    /// A chat program's own prompt, which nobody said.
+pub enum LeftOut {
+    /// A chat program's own prompt.
     Housekeeping,
     /// A quotation.
     Quotation,
@@ -39,7 +36,7 @@ pub enum Aside {
     Fragment,
 }
 
-impl Aside {
+impl LeftOut {
     /// The reason in words.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +55,7 @@ impl Aside {
     }
 }
 
-/// What a reader makes of a piece, as far as the form of the message needs it.
+/// A reader's judgement of a piece, as far as the form of the message needs it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Leaning {
     /// The probability that it is material of others, or fiction.
@@ -74,58 +71,41 @@ const LIKELY: f32 = 0.5;
 /// The number of characters at the beginning of a message in which a chat program says what it wants.
 const HEAD_CHARS: usize = 400;
 
-macro_rules! pattern {
-    ($name:ident, $source:expr) => {
-        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($source).ok());
-    };
-}
-
-pattern!(LIST_ITEM, r"^\s*(?:[-*•·]|\(?[A-Za-z\d]{1,2}[).:、]|[甲乙丙丁一二三四五][：:、])\s*");
-pattern!(
-    LOG,
-    r"(?i)^\s*(?:from|to|cc|subject|date|sent|发件人|發件人|收件人|主题|主題|日期)\s*[:：]|^\s*\[?\d{1,2}:\d{2}(?::\d{2})?\]?\s+\S+|^\s*\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|Traceback|Exception)\b|^\s*at \w+[.(]|^\s*>"
+static LIST_ITEM: Pattern =
+    Pattern::new(r"^\s*(?:[-*•·]|\(?[A-Za-z\d]{1,2}[).:、]|[甲乙丙丁一二三四五][：:、])\s*");
+static LOG: Pattern = Pattern::new(
+    r"(?i)^\s*(?:from|to|cc|subject|date|sent|发件人|發件人|收件人|主题|主題|日期)\s*[:：]|^\s*\[?\d{1,2}:\d{2}(?::\d{2})?\]?\s+\S+|^\s*\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|Traceback|Exception)\b|^\s*at \w+[.(]|^\s*>",
 );
-pattern!(
-    MAIL_HEAD,
-    r"(?i)^\s*(?:from|to|cc|subject|sent|date|收件人|主题|主題)\s*[:：]|(?:发件人|發件人|寄件者)\s*[:：]"
+static MAIL_HEAD: Pattern = Pattern::new(
+    r"(?i)^\s*(?:from|to|cc|subject|sent|date|收件人|主题|主題)\s*[:：]|(?:发件人|發件人|寄件者)\s*[:：]",
 );
-pattern!(MAIL_SENDER, r"(?i)^\s*from\s*[:：].*@|(?:发件人|發件人|寄件者)\s*[:：]");
-pattern!(NAMED, r"(?i)\b(?:this|these|following|below|attached)\b|[这這]|以下|下面|如下|[转轉]");
-pattern!(
-    OWN_LIST,
-    r"(?i)\bmy (?:own )?(?:personal statement|statement|speech|cv|resume|bio|profile|intro\w*|draft|essay|application|cover letter)\b|自我介[绍紹]|我[写寫]的|\b(?:i|we) (?:have|had|got|need|want|own|use|am|are|do|did)\b|\b(?:i've|we've|i'm|we're)\b|\bmy (?:list|details|plan|setup|data|numbers|stats)\b|我(?:有|的|要|家)"
+static MAIL_SENDER: Pattern = Pattern::new(r"(?i)^\s*from\s*[:：].*@|(?:发件人|發件人|寄件者)\s*[:：]");
+static NAMED: Pattern =
+    Pattern::new(r"(?i)\b(?:this|these|following|below|attached)\b|[这這]|以下|下面|如下|[转轉]");
+static OWN_LIST: Pattern = Pattern::new(
+    r"(?i)\bmy (?:own )?(?:personal statement|statement|speech|cv|resume|bio|profile|intro\w*|draft|essay|application|cover letter)\b|自我介[绍紹]|我[写寫]的|\b(?:i|we) (?:have|had|got|need|want|own|use|am|are|do|did)\b|\b(?:i've|we've|i'm|we're)\b|\bmy (?:list|details|plan|setup|data|numbers|stats)\b|我(?:有|的|要|家)",
 );
-pattern!(
-    FIRST_PERSON,
-    r"(?i)\b(?:i|i'm|im|i've|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]"
+static FIRST_PERSON: Pattern =
+    Pattern::new(r"(?i)\b(?:i|i'm|im|i've|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]");
+static WORKS_ON: Pattern = Pattern::new(
+    r"(?i)\b(?:translat\w*|summari[sz]\w*|sum up|proof-?read|check|correct|shorten|rewrite|reword|rephrase|repl(?:y|ies)|answer|respond|explain|mark|fix|edit|polish|convert|turn|format|review|critique)\b|翻[译譯]|[总總][结結]|[润潤]色|修改|改[写寫一成短下]|提[炼煉]|批改|回[复覆]|解[释釋]|看看|看一?下|[简簡][化写寫]",
 );
-pattern!(
-    WORKS_ON,
-    r"(?i)\b(?:translat\w*|summari[sz]\w*|sum up|proof-?read|check|correct|shorten|rewrite|reword|rephrase|repl(?:y|ies)|answer|respond|explain|mark|fix|edit|polish|convert|turn|format|review|critique)\b|翻[译譯]|[总總][结結]|[润潤]色|修改|改[写寫一成短下]|提[炼煉]|批改|回[复覆]|解[释釋]|看看|看一?下|[简簡][化写寫]"
+static IMPERATIVE: Pattern = Pattern::new(
+    r"(?i)\b(?:gimme|give me|write|make|draft|tell|do me|create|invent|come up with|compose|pretend|act as|role-?play)\b|[写寫编編讲講来來]|假装|扮演",
 );
-pattern!(
-    IMPERATIVE,
-    r"(?i)\b(?:gimme|give me|write|make|draft|tell|do me|create|invent|come up with|compose|pretend|act as|role-?play)\b|[写寫编編讲講来來]|假装|扮演"
+static REAL_PERSON: Pattern = Pattern::new(r"(?i)\b(?:my|our)\b|我[家的们們女儿兒妈媽爸老弟妹哥姐]");
+static FICTION: Pattern = Pattern::new(
+    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|screenplay|monologue|scene|villain|protagonist|role-?play\w*|fan ?fic\w*|parody|fictional|fictitious|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake)\b|故事|小说|小說|童话|童話|剧本|劇本|歌词|歌詞|诗|詩|假装|假裝|扮演|虚构|虛構",
 );
-pattern!(REAL_PERSON, r"(?i)\b(?:my|our)\b|我[家的们們女儿兒妈媽爸老弟妹哥姐]");
-pattern!(
-    FICTION,
-    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|screenplay|monologue|scene|villain|protagonist|role-?play\w*|fan ?fic\w*|parody|fictional|fictitious|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake)\b|故事|小说|小說|童话|童話|剧本|劇本|歌词|歌詞|诗|詩|假装|假裝|扮演|虚构|虛構"
-);
-pattern!(
-    HOUSEKEEPING,
+static HOUSEKEEPING: Pattern = Pattern::new(
     r"(?ix)
     ^\s*\#{1,4}\s*task\s*:
     |<chat_history>
     |\b(?:generate|write|create|provide|suggest|give|produce|come\ up\ with|make)\b[^.\n]{0,80}\b(?:titles?|tags?|follow-?ups?(?:\ questions?)?|search\ quer(?:y|ies)|headline|emoji)\b[^.\n]{0,80}\b(?:chat|conversation|dialogue|dialog|discussion|thread|chat\ history|messages)\b
     |^\s*(?:summari[sz]e|condense|compress)\b[^.\n]{0,40}\b(?:chat|conversation|dialogue|dialog|discussion|thread)\b
     |(?:为|為|給|给|根据|根據|基于|基於|对|對)[^。\n]{0,12}(?:对话|對話|聊天|会话|會話)[^。\n]{0,20}(?:标题|標題|标签|標籤|摘要|后续问题|後續問題)
-    |(?:生成|起|取|拟|擬|提供)[^。\n]{0,16}(?:对话|對話|聊天|会话|會話)[^。\n]{0,8}(?:标题|標題|标签|標籤)"
+    |(?:生成|起|取|拟|擬|提供)[^。\n]{0,16}(?:对话|對話|聊天|会话|會話)[^。\n]{0,8}(?:标题|標題|标签|標籤)",
 );
-
-fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
-}
 
 /// Whether a heading is the speaker's own: it speaks in the first person, or is a short label.
 pub(super) fn is_own_heading(heading: &str) -> bool {
@@ -133,41 +113,44 @@ pub(super) fn is_own_heading(heading: &str) -> bool {
     const LABEL_CHARS: usize = 12;
     let han = heading.chars().filter(|c| ('\u{3400}'..='\u{9fff}').contains(c)).count();
     let is_label = han <= LABEL_CHARS && heading.split_whitespace().count() <= LABEL_WORDS;
-    is(&FIRST_PERSON, heading) || is_label
+    FIRST_PERSON.is_match(heading) || is_label
 }
 
 /// Whether a heading asks for something to be done with what follows it.
 pub(super) fn is_request_for(heading: &str) -> bool {
-    is(&NAMED, heading) || is(&WORKS_ON, heading) || is(&IMPERATIVE, heading) || is(&LOG, heading)
+    NAMED.is_match(heading)
+        || WORKS_ON.is_match(heading)
+        || IMPERATIVE.is_match(heading)
+        || LOG.is_match(heading)
 }
 
-/// Whether a message is the prompt by which a chat program titles, tags or summarises a chat. Nobody said it.
+/// Whether a message is the prompt by which a chat program titles, tags or summarises a chat. No person said it.
 pub fn is_housekeeping(message: &str) -> bool {
     let end = message.char_indices().nth(HEAD_CHARS).map_or(message.len(), |(end, _)| end);
-    is(&HOUSEKEEPING, &message[..end])
+    HOUSEKEEPING.is_match(&message[..end])
 }
 
-/// Which pieces of a message are put aside, and why. `leanings` has one entry for each piece.
-pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
-    let mut reasons: Vec<Option<Aside>> = pieces
+/// Which pieces of a message are left out, and why. `leanings` has one entry for each piece.
+pub fn left_out(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<LeftOut>> {
+    let mut reasons: Vec<Option<LeftOut>> = pieces
         .iter()
         .map(|piece| match piece.form {
-            Form::Plain => is_bare_question(&piece.text).then_some(Aside::Question),
-            Form::Quotation => Some(Aside::Quotation),
-            Form::Code => Some(Aside::Code),
+            Form::Plain => is_bare_question(&piece.text).then_some(LeftOut::Question),
+            Form::Quotation => Some(LeftOut::Quotation),
+            Form::Code => Some(LeftOut::Code),
         })
         .collect();
     let lines = Lines { pieces, leanings };
-    mark(&mut reasons, planted(pieces), Aside::Planted);
-    mark(&mut reasons, transcript(pieces), Aside::Retold);
-    mark(&mut reasons, lines.log(), Aside::Log);
-    mark(&mut reasons, lines.mail(), Aside::Retold);
-    mark(&mut reasons, lines.material(), Aside::Material);
+    mark(&mut reasons, planted(pieces), LeftOut::Planted);
+    mark(&mut reasons, transcript(pieces), LeftOut::Retold);
+    mark(&mut reasons, lines.log(), LeftOut::Log);
+    mark(&mut reasons, lines.mail(), LeftOut::Retold);
+    mark(&mut reasons, lines.material(), LeftOut::Material);
     let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
-    mark(&mut reasons, lines.retold(&free), Aside::Retold);
+    mark(&mut reasons, lines.retold(&free), LeftOut::Retold);
     let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
-    mark(&mut reasons, lines.fiction(&free), Aside::Fiction);
-    mark(&mut reasons, lines.inline(&free), Aside::Material);
+    mark(&mut reasons, lines.fiction(&free), LeftOut::Fiction);
+    mark(&mut reasons, lines.inline(&free), LeftOut::Material);
     reasons
 }
 
@@ -176,7 +159,7 @@ fn is_bare_question(text: &str) -> bool {
 }
 
 /// Notes a reason for the pieces that have none.
-fn mark(reasons: &mut [Option<Aside>], places: Vec<usize>, reason: Aside) {
+fn mark(reasons: &mut [Option<LeftOut>], places: Vec<usize>, reason: LeftOut) {
     for place in places {
         reasons[place].get_or_insert(reason);
     }
@@ -200,7 +183,7 @@ impl Lines<'_> {
         }
         let lines = self.pieces.chunk_by(|a, b| a.line == b.line);
         let is_log = lines.flat_map(|line| {
-            let is_log = line.first().is_some_and(|first| is(&LOG, &first.text));
+            let is_log = line.first().is_some_and(|first| LOG.is_match(&first.text));
             line.iter().map(move |_| is_log)
         });
         is_log.enumerate().filter(|(_, is_log)| *is_log).map(|(place, _)| place).collect()
@@ -208,7 +191,7 @@ impl Lines<'_> {
 
     /// The pieces of a mail with its head. Its «I» is not the speaker's, so only a request ends it.
     fn mail(&self) -> Vec<usize> {
-        let has = |pattern, place: usize| is(pattern, &self.pieces[place].text);
+        let has = |pattern: &Pattern, place: usize| pattern.is_match(&self.pieces[place].text);
         let heads: Vec<usize> =
             (0..self.pieces.len()).filter(|place| has(&MAIL_HEAD, *place)).take(2).collect();
         match heads.first() {
@@ -224,14 +207,17 @@ impl Lines<'_> {
     /// none.
     fn fiction(&self, free: &[bool]) -> Vec<usize> {
         let text = |place: usize| self.pieces[place].text.as_str();
-        let mut asking = (0..self.pieces.len()).filter(|place| free[*place] && is(&FICTION, text(*place)));
+        let mut asking =
+            (0..self.pieces.len()).filter(|place| free[*place] && FICTION.is_match(text(*place)));
         let Some(asks) = asking.next() else { return Vec::new() };
         let Leaning { request, foreign } = self.leans(asks);
-        let is_asked = request >= REQUEST || foreign >= REQUEST || is(&IMPERATIVE, text(asks));
-        if !is_asked || is(&REAL_PERSON, text(asks)) {
+        let is_asked = request >= REQUEST || foreign >= REQUEST || IMPERATIVE.is_match(text(asks));
+        if !is_asked || REAL_PERSON.is_match(text(asks)) {
             return Vec::new();
         }
-        (asks..self.pieces.len()).filter(|place| *place == asks || !is(&FIRST_PERSON, text(*place))).collect()
+        (asks..self.pieces.len())
+            .filter(|place| *place == asks || !FIRST_PERSON.is_match(text(*place)))
+            .collect()
     }
 
     /// The pieces of what another person said, until the speaker speaks again.
@@ -261,7 +247,7 @@ impl Lines<'_> {
             let text = &self.pieces[place].text;
             let Some(colon) = naming_colon(text) else { continue };
             let (request, material) = text.split_at(colon);
-            let asks = is(&WORKS_ON, request) && !is(&OWN_LIST, request);
+            let asks = WORKS_ON.is_match(request) && !OWN_LIST.is_match(request);
             let first = match asks.then(|| material.trim_start_matches([':', '：', ' '])) {
                 Some("") => place + 1,
                 Some(material) if is_long(material) => place,
@@ -297,13 +283,13 @@ impl Lines<'_> {
         let text = &self.pieces[*last].text;
         let asks = lead.iter().any(|place| self.leans(*place).request >= LIKELY)
             || self.leans(*last).request >= REQUEST;
-        let named = lead.iter().any(|place| is(&NAMED, &self.pieces[*place].text));
+        let named = lead.iter().any(|place| NAMED.is_match(&self.pieces[*place].text));
         let (colon, question) = (text.ends_with([':', '：']), text.ends_with(['?', '？']));
-        colon && (named || asks) && !is(&OWN_LIST, text)
+        colon && (named || asks) && !OWN_LIST.is_match(text)
             || named
                 && (asks || question)
-                && !lead.iter().any(|place| is(&OWN_LIST, &self.pieces[*place].text))
-            || question && is(&LIST_ITEM, &first.text)
+                && !lead.iter().any(|place| OWN_LIST.is_match(&self.pieces[*place].text))
+            || question && LIST_ITEM.is_match(&first.text)
     }
 
     /// The pieces from `start` on, without the last lines in which the speaker speaks again.
@@ -324,9 +310,10 @@ impl Lines<'_> {
     fn is_own(&self, mut line: std::ops::Range<usize>) -> bool {
         let first = line.start;
         let foreign = line.clone().any(|place| self.leans(place).foreign >= LIKELY);
-        let speaks = line
-            .any(|place| is(&FIRST_PERSON, &self.pieces[place].text) || self.leans(place).request >= LIKELY);
-        !foreign && speaks && !is(&LIST_ITEM, &self.pieces[first].text)
+        let speaks = line.any(|place| {
+            FIRST_PERSON.is_match(&self.pieces[place].text) || self.leans(place).request >= LIKELY
+        });
+        !foreign && speaks && !LIST_ITEM.is_match(&self.pieces[first].text)
     }
 }
 
