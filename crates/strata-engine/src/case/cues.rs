@@ -274,15 +274,8 @@ pub(super) fn names_alternatives(text: &str) -> bool {
 }
 
 /// Says that a cause is only hinted at.
-const HINTED: [&str; 7] = [
-    "hints at",
-    "hint at",
-    "points to",
-    "makes me think",
-    "sounds like",
-    "looks like it could",
-    "多半是",
-];
+const HINTED: [&str; 7] =
+    ["hints at", "hint at", "points to", "makes me think", "sounds like", "looks like it could", "多半是"];
 
 /// What stands before the first alternative.
 const PERHAPS_CHINESE: [&str; 8] =

@@ -203,7 +203,10 @@ impl<'a> Case<'a> {
         let may_be_first = Attention::may_begin_small_talk(links, judged.role);
         let is_doubted =
             !is_linked && (may_be_first || before.is_doubtful() || (reopens && before.doubts_return(links)));
-        self.weigh_doubts(is_linked || (links.words > 0 && self.state.observed.aside == 0));
+        // A doubt that began without small talk ends with the next word about the case.
+        let Observed { aside, refused, .. } = &self.state.observed;
+        let is_back = links.words > 0 && *aside == 0 && refused.is_empty();
+        self.weigh_doubts(is_linked || is_back);
         let needs = before.words_needed();
         let is_about_case = !is_doubted && (links.words > 0 || !ended.is_empty() || !before.has_paused());
         self.note_fix(judged, needs == 0, is_about_case);
