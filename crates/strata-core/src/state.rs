@@ -65,6 +65,9 @@ pub struct Observed {
     /// The same for sentences that share no word with the problem, once enough is known about it.
     #[serde(skip_serializing_if = "is_zero")]
     pub unlinked: u64,
+    /// How much the last sentences speak for small talk rather than for work on the problem, in tenths of a nat.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub aside: u64,
     /// Whether something was done after the cause was found, and nobody has complained since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,

@@ -4,6 +4,7 @@
 //! that a process that counts nothing pays nothing. A text is cut into words, and a word that is not a token itself is merged
 //! from its bytes; a text without a break is counted in little more than linear time.
 
+mod ascii;
 mod vocabulary;
 
 use std::sync::LazyLock;
@@ -15,6 +16,7 @@ use strata_core::names::{Named, unknown};
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use ascii::Letters;
 use vocabulary::Vocabulary;
 
 /// How tokens are counted.
@@ -75,40 +77,51 @@ const O200K_WORDS: &str = concat!(
 );
 
 static O200K: LazyLock<Option<Encoding>> =
-    LazyLock::new(|| Encoding::read(include_bytes!("../data/o200k.bin"), O200K_WORDS));
+    LazyLock::new(|| Encoding::read(include_bytes!("../data/o200k.bin"), O200K_WORDS, Letters::ByCase));
 static CL100K: LazyLock<Option<Encoding>> =
-    LazyLock::new(|| Encoding::read(include_bytes!("../data/cl100k.bin"), CL100K_WORDS));
+    LazyLock::new(|| Encoding::read(include_bytes!("../data/cl100k.bin"), CL100K_WORDS, Letters::Any));
 
 /// A vocabulary with the rule that cuts a text into words.
 struct Encoding {
     vocabulary: Vocabulary,
     words: Regex,
+    letters: Letters,
 }
 
 impl Encoding {
     /// The tables are part of the program, so a test finds a damaged one. If one is damaged anyway, tokens are estimated.
-    fn read(table: &'static [u8], words: &str) -> Option<Self> {
+    fn read(table: &'static [u8], words: &str, letters: Letters) -> Option<Self> {
         let vocabulary = Vocabulary::read(table);
         let vocabulary =
             vocabulary.inspect_err(|error| tracing::error!(%error, "tokens are estimated")).ok()?;
         let words = Regex::new_many(&[words, r"\s+"]);
         let words = words.inspect_err(|error| tracing::error!(%error, "tokens are estimated")).ok()?;
-        Some(Self { vocabulary, words })
+        Some(Self { vocabulary, words, letters })
     }
 
     fn count(&self, text: &str) -> usize {
         let (mut rest, mut count) = (text, 0);
-        while let Some(found) = self.words.find(Input::new(rest).anchored(Anchored::Yes)) {
-            let mut end = found.end();
-            // Of several white-space characters before a word, the last belongs to the word.
-            if found.pattern().as_usize() == 1 && end < rest.len() {
-                let last = rest[..end].chars().next_back().map_or(0, char::len_utf8);
-                end = if last < end { end - last } else { end };
+        loop {
+            while let Some(end) = ascii::word(rest.as_bytes(), self.letters) {
+                count += self.vocabulary.count(&rest.as_bytes()[..end]);
+                rest = &rest[end..];
             }
+            let Some(end) = self.word_end(rest) else { return count };
             count += self.vocabulary.count(&rest.as_bytes()[..end]);
             rest = &rest[end..];
         }
-        count
+    }
+
+    /// The end of the first word; `None` if there is no word left.
+    fn word_end(&self, rest: &str) -> Option<usize> {
+        let found = self.words.find(Input::new(rest).anchored(Anchored::Yes))?;
+        let end = found.end();
+        // Of several white-space characters before a word, the last belongs to the word.
+        if found.pattern().as_usize() == 1 && end < rest.len() {
+            let last = rest[..end].chars().next_back().map_or(0, char::len_utf8);
+            return Some(if last < end { end - last } else { end });
+        }
+        Some(end)
     }
 }
 

@@ -2,7 +2,8 @@
 //! sessions over HTTP, alternately without a model and with one that never answers. In the last round the model refuses, and rules take its place.
 //!
 //! At the end, each acknowledged turn is stored once and in its place, every job has finished, and no summary exists twice: no
-//! two versions are built on the same one, and the chunks of a tree neither overlap nor leave a gap.
+//! two versions are built on the same one, and the chunks of a tree neither overlap nor leave a gap. `compact` jobs have compacted,
+//! and no history is longer than its limit.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -129,7 +130,25 @@ fn compact_and_die(store: &TestStore) {
     assert!(built.iter().any(|one| one.chunks > 0), "the test has built no tree");
     assert!(built.iter().any(|one| one.rolling > 0), "the test has compacted nothing");
     assert!(built.iter().any(|one| one.fallbacks > 0), "rules have never taken the model's place in a tree");
+    all.iter().for_each(|recorded| history_is_short(store, *recorded));
+    let done = run(store, &["jobs", "list", "--all-users", "--limit", "100000", "--status", "done"], &[]);
+    let compacted = |job: &Value| job["kind"] == "compact" && job["result"]["compacted"] == true;
+    assert!(done["jobs"].as_array().unwrap().iter().any(compacted), "no job has compacted anything");
     store.assert_well();
+}
+
+/// Checks that the history of a session is not longer than its limit, and that it ends with the last turn.
+fn history_is_short(store: &TestStore, recorded: Recorded) {
+    if recorded.exchanges == 0 {
+        return;
+    }
+    let output = store.command(&["context", &recorded.name(), "--user", "ada"]).output().unwrap();
+    assert!(output.status.success(), "{}", support::show(&output));
+    let context: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let history = context["recent_history"].as_array().unwrap();
+    assert!(history.len() <= 8, "{} of {}", history.len(), recorded.name());
+    let last = recorded.text(2 * recorded.exchanges - 1);
+    assert!(history.last().unwrap().to_string().contains(&last), "{}", recorded.name());
 }
 
 /// Starts a server, lets the clients work, and kills it after `deadly` acknowledgements. `wait` may wait for more.

@@ -262,6 +262,21 @@ pub(super) fn alternatives(text: &str) -> Vec<&str> {
     bare.filter(|part| !part.is_empty()).collect()
 }
 
+/// Whether a sentence names several causes, of which none is established.
+pub(super) fn names_alternatives(text: &str) -> bool {
+    let text = folded(text);
+    let is_paired =
+        |first: &str, second: &str| text.split_once(first).is_some_and(|(_, rest)| rest.contains(second));
+    is_paired("either ", " or ")
+        || is_paired("要么", "要么")
+        || is_paired("也许", "也许")
+        || HINTED.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Says that a cause is only hinted at.
+const HINTED: [&str; 7] =
+    ["hints at", "hint at", "points to", "makes me think", "sounds like", "looks like it could", "多半是"];
+
 /// What stands before the first alternative.
 const PERHAPS_CHINESE: [&str; 8] =
     ["可能是", "也许是", "或许是", "会不会是", "估计是", "应该是", "要么是", "可能"];
@@ -329,6 +344,18 @@ mod tests {
             assert!(!leaves_open(text), "{text}");
         }
         assert!(begins_problem("Another thing, the bell rings twice.") && !begins_problem("琴又响了。"));
+    }
+
+    #[test]
+    fn several_causes_are_none() {
+        for text in [
+            "So either the belt slips or the fan is stuck.",
+            "要么是皮带，要么是风扇。",
+            "That hints at the belt.",
+        ] {
+            assert!(names_alternatives(text), "{text}");
+        }
+        assert!(!names_alternatives("The belt slips.") && !names_alternatives("皮带松了。"));
     }
 
     #[test]

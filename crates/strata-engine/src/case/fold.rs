@@ -8,7 +8,7 @@ use strata_language::text::query_terms;
 
 use super::Judged;
 use super::cues::{alternatives, begins_problem, leaves_subject};
-use super::small_talk::{Attention, Links, is_at_work, is_small_talk, note};
+use super::small_talk::{Attention, Links, Said, is_at_work, is_common, is_small_talk, note};
 use crate::prompt::{
     Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks, remove_task,
 };
@@ -27,6 +27,10 @@ const SAME_WORDS: usize = 3;
 
 /// The most findings that are kept while it is open whether they begin a new problem.
 const MAX_REFUSED: usize = 3;
+
+/// The number of known items from which a sentence that does not announce a cause may state it. In 56 cases no cause is named
+/// before.
+const CAUSE_ITEMS: usize = 2;
 
 /// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
 const MAX_COMPARED: usize = 6;
@@ -76,7 +80,8 @@ impl<'a> Case<'a> {
         let items: Vec<&String> =
             lists.into_iter().flatten().filter(|item| !doubted.contains(item)).collect();
         let known: HashSet<String> = items.iter().flat_map(|item| terms(item)).collect();
-        Links { words: terms(text).intersection(&known).count(), items: items.len() }
+        let shared = terms(text).into_iter().filter(|term| !is_common(term) && known.contains(term));
+        Links { words: shared.count(), items: items.len() }
     }
 
     /// Drops what is doubted if the small talk goes on, and believes it if the speakers are at their case.
@@ -116,12 +121,13 @@ impl<'a> Case<'a> {
     /// Notes whether what was done has ended the problem: speakers who know the cause, have done something and turn to other
     /// things without a complaint are done.
     /// What was done has to be about the case: small talk tells of deeds, too.
-    fn note_fix(&mut self, judged: &Judged, is_at_work: bool, is_about_case: bool) {
+    fn note_fix(&mut self, judged: &Judged, is_here: bool, is_about_case: bool) {
         let is_known = !self.subject().root_causes.is_empty();
         let observed = &mut self.state.observed;
         match judged.role {
-            CaseRole::Done if is_at_work && is_known && is_about_case => observed.is_fixed = true,
-            CaseRole::Unresolved | CaseRole::Hypothesis if is_at_work => observed.is_fixed = false,
+            CaseRole::Done if is_here && is_known && is_about_case => observed.is_fixed = true,
+            CaseRole::Unresolved if is_here => observed.is_fixed = false,
+            CaseRole::Hypothesis if is_here && is_about_case => observed.is_fixed = false,
             _ if is_small_talk(observed) && std::mem::take(&mut observed.is_fixed) => {
                 self.subject().status = DiagnosticStatus::Resolved;
             }
@@ -182,22 +188,28 @@ impl<'a> Case<'a> {
             return;
         }
         let links = self.links(&judged.sentence.text);
+        let judged = &self.without_early_cause(judged, links);
         let mut before = Attention::before(&self.state.observed);
         // A speaker who announces another problem is at work, though it shares no word with the case before.
         if before.words_needed() == 0 && begins_problem(&judged.sentence.text) {
             before = Attention::at_work(&mut self.state.observed);
         }
-        note(&mut self.state.observed, judged.says_nothing, links, leaves_subject(&judged.sentence.text));
+        note(&mut self.state.observed, said(judged), links, leaves_subject(&judged.sentence.text));
         // In the midst of small talk, an item ends only by a sentence that is about the case.
         let ended = if before.is_away() && !Attention::is_about_case(links) { &[] } else { ended };
         let is_linked = !ended.is_empty() || before.is_linked(links);
         let reopens =
             judged.role == CaseRole::Unresolved && self.subject().status == DiagnosticStatus::Resolved;
-        let is_doubted = !is_linked && (before.is_doubtful() || (reopens && before.doubts_return(links)));
-        self.weigh_doubts(is_linked);
+        let may_be_first = Attention::may_begin_small_talk(links, judged.role);
+        let is_doubted =
+            !is_linked && (may_be_first || before.is_doubtful() || (reopens && before.doubts_return(links)));
+        // A doubt that began without small talk ends with the next word about the case.
+        let Observed { aside, refused, .. } = &self.state.observed;
+        let is_back = links.words > 0 && *aside == 0 && refused.is_empty();
+        self.weigh_doubts(is_linked || is_back);
         let needs = before.words_needed();
-        let is_about_case = links.words > 0 || !ended.is_empty() || !before.has_paused();
-        self.note_fix(judged, needs == 0 && !is_doubted, is_about_case);
+        let is_about_case = !is_doubted && (links.words > 0 || !ended.is_empty() || !before.has_paused());
+        self.note_fix(judged, needs == 0, is_about_case);
         if ended.is_empty() && links.words < needs {
             return self.refuse(judged, text);
         }
@@ -207,7 +219,8 @@ impl<'a> Case<'a> {
         }
         self.tell(judged, ended, text.clone(), is_doubted);
         let is_changed = self.subject().status != status;
-        let doubts_status = is_doubted && before.doubts_status(links);
+        let is_sure = may_be_first && !before.is_doubtful() && self.is_worked_on();
+        let doubts_status = is_doubted && !is_sure && before.doubts_status(links);
         if is_changed && !doubts_status {
             self.state.observed.doubted_status = None;
         }
@@ -215,6 +228,13 @@ impl<'a> Case<'a> {
         if is_doubted && (is_changed || !says_nothing) {
             self.doubt(text, Some(status).filter(|_| doubts_status));
         }
+    }
+
+    /// The sentence with another role, if it states the cause before anything is known: that is the complaint.
+    fn without_early_cause(&mut self, judged: &Judged, links: Links) -> Judged {
+        let is_early = judged.role == CaseRole::Cause && links.items < CAUSE_ITEMS && !judged.is_announced;
+        let role = if is_early { CaseRole::Finding } else { judged.role };
+        Judged { role, ..judged.clone() }
     }
 
     /// Tells the state what a sentence says.
@@ -267,6 +287,15 @@ impl<'a> Case<'a> {
             let wrong: Vec<&String> = values.iter().filter(|value| is_wrong(value, roles)).collect();
             list.retain(|item| !wrong.contains(&item));
         }
+    }
+}
+
+/// What a sentence says about the case, for telling small talk.
+fn said(judged: &Judged) -> Said {
+    match judged.role {
+        _ if judged.says_nothing => Said::Nothing,
+        CaseRole::Question => Said::Question,
+        _ => Said::Something,
     }
 }
 

@@ -6,7 +6,7 @@ use super::cues::folded;
 
 /// Announces a decision. In 410 working conversations by another hand, five of six sentences with one of these phrases decide
 /// something.
-const DECIDED: [&str; 65] = [
+const DECIDED: [&str; 64] = [
     "we'll ",
     "from now on",
     "from today on",
@@ -32,7 +32,6 @@ const DECIDED: [&str; 65] = [
     "we're keeping",
     "we're dropping",
     "we're switching",
-    "no more ",
     "it is, then",
     "it is then",
     "it stays",
@@ -170,8 +169,27 @@ pub(super) fn announces_decision(text: &str) -> bool {
     if has(&text, &PROPOSED) || begins(&CONCLUDED_FIRST) {
         return false;
     }
-    has(&text, &DECIDED) || begins(&DECIDED_FIRST) || has(&text, &GIVEN_UP)
+    has(&text, &DECIDED) || begins(&DECIDED_FIRST) || has(&text, &GIVEN_UP) || chooses(&text)
 }
+
+/// Whether a clause chooses something: «felt it is, then», «no more glaze for us».
+fn chooses(text: &str) -> bool {
+    let first = text.split([',', '.', ';', '!']).next().unwrap_or_default();
+    let chosen = first.strip_suffix(" it is").filter(|chosen| {
+        let words: Vec<&str> = chosen.split_whitespace().collect();
+        (1..=MOST_CHOSEN_WORDS).contains(&words.len()) && !NO_CHOICE.contains(&words[0])
+    });
+    chosen.is_some() || (first.starts_with("no more ") && first.ends_with(" for us"))
+}
+
+/// The most words of what is chosen.
+const MOST_CHOSEN_WORDS: usize = 4;
+
+/// Begins a clause that ends with «it is» and chooses nothing.
+const NO_CHOICE: [&str; 14] = [
+    "what", "how", "as", "so", "that", "where", "yes", "no", "here", "there", "who", "whatever", "like",
+    "and",
+];
 
 /// Whether a sentence ends with the word that a decision is still open.
 pub(super) fn is_undecided(text: &str) -> bool {
@@ -224,12 +242,16 @@ mod tests {
             "那就先补左边，右边下个月再说。",
             "本来打算请人，后来自己动手。",
             "谱子有八页，那就减到六页。",
+            "Felt it is, the leather is too dear.",
+            "No more glaze for us.",
         ] {
             assert!(announces_decision(text), "{text}");
         }
         for text in [
             "We rinse twice.",
             "Then we have a leak.",
+            "A week on: no more cracks in the glaze.",
+            "What a day it is.",
             "They want to drop it from now on.",
             "谱子是新的。",
             "那就不是水泵。",

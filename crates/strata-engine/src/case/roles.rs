@@ -4,7 +4,7 @@ use strata_core::ports::{CaseRole, SentenceReading, Speaker, best};
 use strum::VariantArray as _;
 
 use super::Sentence;
-use super::cues::{announces_cause, drops_supposition, leaves_open, leaves_subject};
+use super::cues::{announces_cause, drops_supposition, leaves_open, leaves_subject, names_alternatives};
 use super::plan_cues::{announces_decision, gives_up, is_completed, is_undecided};
 use super::status_cues::{End, announced_end, announces_failure, goes_on};
 
@@ -48,9 +48,11 @@ const ENDING: f32 = 0.5;
 fn least(role: CaseRole, speaker: Speaker) -> f32 {
     match role {
         CaseRole::Resolved if speaker == Speaker::Assistant => ASSISTANT_RESOLVED,
-        CaseRole::RuledOut | CaseRole::Hypothesis | CaseRole::Done => 0.85,
+        CaseRole::RuledOut => 0.9,
+        CaseRole::Hypothesis | CaseRole::Done => 0.85,
         CaseRole::Fact | CaseRole::Constraint => 0.8,
-        CaseRole::Decision | CaseRole::Todo => 0.65,
+        CaseRole::Decision => 0.7,
+        CaseRole::Todo => 0.65,
         CaseRole::Finding => 0.6,
         _ => 0.4,
     }
@@ -67,6 +69,8 @@ pub(crate) struct Judged {
     pub(crate) says_nothing: bool,
     /// Whether it may be the user's word that the case is resolved, beside its role.
     pub(crate) may_resolve: bool,
+    /// Whether the speaker announces the role.
+    pub(crate) is_announced: bool,
 }
 
 /// The role of a sentence.
@@ -79,7 +83,7 @@ pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
         || match role {
             CaseRole::Cause => announces_cause(&sentence.text),
             CaseRole::RuledOut => drops_supposition(&sentence.text),
-            CaseRole::Hypothesis => leaves_open(&sentence.text),
+            CaseRole::Hypothesis => leaves_open(&sentence.text) || names_alternatives(&sentence.text),
             _ => false,
         };
     let is_listed = is_announced
@@ -93,7 +97,7 @@ pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
         && announced != Some(CaseRole::Decision)
         && (may_resolve(&sentence.text, reading) || end.is_some())
         && !leaves_subject(&sentence.text);
-    Judged { sentence, role, is_listed, says_nothing, may_resolve }
+    Judged { sentence, role, is_listed, says_nothing, may_resolve, is_announced }
 }
 
 /// How a user's sentence says that the problem is over. What is asked, supposed, advised or still to be done says no such
@@ -169,6 +173,9 @@ fn role(sentence: &Sentence, reading: &SentenceReading) -> CaseRole {
     if states_cause(sentence, reading, likeliest) {
         return CaseRole::Cause;
     }
+    if likeliest == CaseRole::Cause && names_alternatives(&sentence.text) {
+        return CaseRole::Hypothesis;
+    }
     let may_drop = matches!(
         likeliest,
         CaseRole::Decision | CaseRole::Advice | CaseRole::Done | CaseRole::Nothing | CaseRole::RuledOut
@@ -208,6 +215,7 @@ fn states_cause(sentence: &Sentence, reading: &SentenceReading, likeliest: CaseR
         CaseRole::Advice | CaseRole::Question | CaseRole::Todo => return false,
         _ if !is_asked && announces_cause(&sentence.text) => return true,
         CaseRole::Hypothesis => return false,
+        _ if names_alternatives(&sentence.text) => return false,
         _ => {}
     }
     let ends = matches!(likeliest, CaseRole::RuledOut | CaseRole::Resolved | CaseRole::Unresolved);

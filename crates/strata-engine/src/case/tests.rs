@@ -30,6 +30,7 @@ fn tell(state: &mut State, role: CaseRole, text: &str) {
         is_listed: true,
         says_nothing: role == CaseRole::Nothing,
         may_resolve: false,
+        is_announced: role == CaseRole::Cause,
     };
     let mut case = Case::new(state, MOMENT, &by_rules);
     let ended = case.endings(&one).by_words;
@@ -91,6 +92,73 @@ fn what_small_talk_claims_leaves_when_it_goes_on() {
         (state.diagnostic.root_causes.len(), state.diagnostic.status),
         (1, DiagnosticStatus::Investigating)
     );
+}
+
+/// A case of which enough is known to tell its sentences from others.
+fn worked_on() -> State {
+    let mut state = State::default();
+    for text in ["The loom squeaks at the treadle.", "The treadle rubs the frame.", "The reed is bent."] {
+        tell(&mut state, CaseRole::Finding, text);
+    }
+    tell(&mut state, CaseRole::Fact, "The loom comes from Turku.");
+    tell(&mut state, CaseRole::Cause, "The treadle squeaks because its pin is dry.");
+    tell(&mut state, CaseRole::Decision, "We oil the pin of the treadle.");
+    state
+}
+
+#[test]
+fn small_talk_that_tells_stories_claims_nothing() {
+    let mut state = worked_on();
+    let before = state.diagnostic.clone();
+    for (role, text) in [
+        (CaseRole::Resolved, "The sun is out at last."),
+        (CaseRole::Nothing, "Enjoy it."),
+        (CaseRole::Question, "What are your plans for Sunday?"),
+        (CaseRole::Finding, "My aunt grows enormous pumpkins."),
+        (CaseRole::Nothing, "Impressive."),
+        (CaseRole::Decision, "Dinner will be soup."),
+        (CaseRole::Question, "With bread?"),
+        (CaseRole::Finding, "My brother plays the same tune every evening."),
+        (CaseRole::Nothing, "Poor neighbours."),
+        (CaseRole::Hypothesis, "By spring it may be two."),
+    ] {
+        tell(&mut state, role, text);
+    }
+    let DiagnosticState { findings, decisions, hypotheses, .. } = &state.diagnostic;
+    assert_eq!((findings, decisions), (&before.findings, &before.decisions));
+    assert!(hypotheses.is_empty(), "{hypotheses:?}");
+    tell(&mut state, CaseRole::Finding, "The pin of the treadle is dry again, and the loom squeaks.");
+    assert_eq!(state.diagnostic.findings.len(), before.findings.len() + 1, "a word about the case counts");
+}
+
+#[test]
+fn a_courtesy_in_a_case_takes_nothing_from_it() {
+    let mut state = worked_on();
+    for (role, text) in [
+        (CaseRole::Nothing, "Poor thing."),
+        (CaseRole::Finding, "A neighbour has a can of grease."),
+        (CaseRole::Done, "The pin of the treadle is oiled."),
+        (CaseRole::Nothing, "Well done."),
+        (CaseRole::Todo, "Ana brings a brush on Friday."),
+    ] {
+        tell(&mut state, role, text);
+    }
+    for _ in 0..6 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather.");
+    }
+    assert!(state.diagnostic.findings.iter().any(|finding| finding.contains("grease")));
+}
+
+#[test]
+fn a_complaint_is_no_cause() {
+    let judge = |text: &str, roles: &[(CaseRole, f32)]| judged(sentence(text), &reading(roles));
+    let mut state = State::default();
+    let by_rules = DiagnosticState::default();
+    let complaint = judge("The loom squeaks, and it tears the warp.", &[(CaseRole::Cause, 0.9)]);
+    Case::new(&mut state, MOMENT, &by_rules).take(&complaint, &[]);
+    assert_eq!((state.diagnostic.root_causes.len(), state.diagnostic.findings.len()), (0, 1));
+    let supposed = judge("Either the pin is dry or the reed is bent.", &[(CaseRole::Cause, 0.9)]);
+    assert_eq!((supposed.role, supposed.is_listed), (CaseRole::Hypothesis, true));
 }
 
 #[test]
@@ -278,6 +346,7 @@ fn the_reader_contradicts_the_patterns() {
             is_listed: true,
             says_nothing: *role == CaseRole::Nothing,
             may_resolve: false,
+            is_announced: *role == CaseRole::Cause,
         })
         .collect();
     let mut case = Case::new(&mut state, MOMENT, &by_rules);

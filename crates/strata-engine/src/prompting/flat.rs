@@ -57,8 +57,7 @@ impl Prompting {
             History::Auto => flat_filled(layers, rules, settings, tokens),
             _ => build_prompt_with(layers, rules, settings, tokens).prompt,
         };
-        self.append(&mut prompt, STANDING, &standing);
-        self.append(&mut prompt, RELEVANT, &relevant);
+        self.append(&mut prompt, [(STANDING, &standing), (RELEVANT, &relevant)]);
         Prompted { prompt, request_id }
     }
 
@@ -100,23 +99,30 @@ impl Prompting {
 
     /// A block of the lines that fit, the first ones before the others. It is empty if no line fits.
     fn block(&self, tag: &str, lines: impl Iterator<Item = String>, most: u32) -> String {
-        let block = |lines: &str| format!("\n\n<{tag}>{lines}\n</{tag}>");
+        let (begin, end) = (format!("\n\n<{tag}>"), format!("\n</{tag}>"));
+        // Each line is counted alone, because the block would be counted again with each of them.
+        let mut left = most.saturating_sub(self.tokens.count(&begin) + self.tokens.count(&end));
         let mut chosen = String::new();
         for line in lines {
-            let more = format!("{chosen}\n{line}");
-            if self.tokens.count(&block(&more)) <= most {
-                chosen = more;
+            let line = format!("\n{line}");
+            if let Some(rest) = left.checked_sub(self.tokens.count(&line)) {
+                left = rest;
+                chosen.push_str(&line);
             }
         }
-        if chosen.is_empty() { chosen } else { block(&chosen) }
+        if chosen.is_empty() { chosen } else { format!("{begin}{chosen}{end}") }
     }
 
-    /// Adds a block behind a flat prompt.
-    fn append(&self, prompt: &mut Prompt, name: &str, block: &str) {
-        if let (PromptBody::Text(text), false) = (&mut prompt.body, block.is_empty()) {
+    /// Adds blocks behind a flat prompt.
+    fn append(&self, prompt: &mut Prompt, blocks: [(&str, &str); 2]) {
+        let PromptBody::Text(text) = &mut prompt.body else { return };
+        let before = text.len();
+        for (name, block) in blocks.into_iter().filter(|(_, block)| !block.is_empty()) {
             text.push_str(block);
-            prompt.tokens = self.tokens.count(text);
             prompt.layers.push(Layer { name: name.to_owned(), tokens: self.tokens.count(block) });
+        }
+        if text.len() > before {
+            prompt.tokens = self.tokens.count(text);
         }
     }
 }
