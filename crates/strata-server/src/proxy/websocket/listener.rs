@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use serde_json::Value;
 use strata_core::scope::RecallScope;
 use strata_core::turn::NewMessage;
-use strata_engine::Keeper;
+use strata_engine::KeptBy;
 
 use super::requests::{Asked, Requests, Steered};
 use crate::app::App;
@@ -194,7 +194,7 @@ impl Listener {
         let is_recorded = self.records && has_room && !is_silent && !is_housekeeping(body);
         let recorder = is_recorded.then(|| {
             asker.warn_if_shared(&self.app, &self.headers);
-            let keeper = if body.is_kept_upstream() { Keeper::Provider } else { Keeper::Client };
+            let keeper = if body.is_kept_upstream() { KeptBy::Provider } else { KeptBy::Client };
             let before = before.into_iter().flat_map(|steered| steered.messages);
             let heard = heard(&self.app, body, self.scope(&asker));
             self.open(&asker, before.chain(heard).collect(), keeper)
@@ -205,7 +205,7 @@ impl Listener {
     /// Reads an event of the server.
     fn answered(&self, requests: &mut Requests, event: &Value) -> Option<MayPass> {
         if let Some(Steered { asker, lane, messages }) = requests.successor(event) {
-            let recorder = self.open(&asker, messages, Keeper::Provider);
+            let recorder = self.open(&asker, messages, KeptBy::Provider);
             requests.add(Asked::new(asker, lane, Some(recorder)));
         }
         let ended = requests.read(event)?;
@@ -218,17 +218,17 @@ impl Listener {
     /// Records a reply of a realtime conversation as soon as the result is waited for: several are recorded one after the other.
     fn record(&self, asker: &Asker, Spoken { messages, reply }: Spoken) -> MayPass {
         let messages = recordable(&self.app, messages.iter(), self.scope(asker));
-        let (app, start) = (self.app.clone(), self.start(asker, messages, Keeper::Provider));
+        let (app, start) = (self.app.clone(), self.start(asker, messages, KeptBy::Provider));
         Box::pin(
             async move { ExchangeRecorder::start(&app, start, String::new()).end(ending_of(reply)).await },
         )
     }
 
-    fn open(&self, asker: &Asker, messages: Vec<NewMessage>, keeper: Keeper) -> ExchangeRecorder {
+    fn open(&self, asker: &Asker, messages: Vec<NewMessage>, keeper: KeptBy) -> ExchangeRecorder {
         ExchangeRecorder::start(&self.app, self.start(asker, messages, keeper), String::new())
     }
 
-    fn start(&self, asker: &Asker, messages: Vec<NewMessage>, keeper: Keeper) -> ExchangeStart {
+    fn start(&self, asker: &Asker, messages: Vec<NewMessage>, keeper: KeptBy) -> ExchangeStart {
         let (user, session) = (asker.user.clone(), asker.session.clone());
         let number = self.app.proxy().spill.owed.number();
         ExchangeStart { user, session, messages, keeper, number }
