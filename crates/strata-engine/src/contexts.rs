@@ -251,8 +251,10 @@ impl Contexts {
         let session = &parts.session.id;
         let Session { turn_count, state: before, .. } = &parts.session;
         let mut changes = Vec::new();
-        // The state comes first, because it creates a session that does not exist yet.
-        if let Some(mut state) = asked.state {
+        // The state comes first, because it creates a session that does not exist yet. It is written with every summary, because
+        // it raises the session's version: of two compactions at once, the second one then meets a conflict.
+        let with_summary = asked.summary.is_some().then(|| before.clone());
+        if let Some(mut state) = asked.state.or(with_summary) {
             self.limits.check_state(&state)?;
             if counts_usage(before, &state) && state.observed.turns == *turn_count {
                 state.observed.turns += asked.new_messages.len() as u64;

@@ -1,9 +1,11 @@
 //! Recall: from a question to the few items that answer it.
 //!
-//! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources), [`rank`]
-//! orders them, [`calibration`] says how likely each one helps, [`second_look`] asks the reader where that leaves a doubt,
-//! [`rerank`] reorders the best if asked to, [`serve`] chooses the items to return (threshold, recency, diversity, budget),
-//! and [`trace`] explains the choice. If nothing is chosen, [`summaries`] stand in. If a model fails, the results are worse,
+//! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources; trigrams if no term
+//! matches) and [`walls`] removes those of other sessions. [`rank`] orders them, for each question of the message
+//! ([`multi_question`]): it leaves out repetitions and items that say nothing ([`exclusions`]), puts the newest of several
+//! statements first ([`newest_first`]), and says how likely each item helps ([`calibration`]). [`validity`] puts current memories
+//! before outdated turns, [`second_look`] asks the reader where the scores leave a doubt, and [`rerank`] reorders the best if asked
+//! to. [`serve`] chooses the items to return (threshold, recency, [`diversity`], [`budget`]), and [`trace`] explains the choice. If nothing is chosen, [`summaries`] stand in. If a model fails, the results are worse,
 //! but recall still answers. Start reading at [`Recall::ask`].
 
 mod best;

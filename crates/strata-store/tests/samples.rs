@@ -1,5 +1,5 @@
-//! Every format that was ever written can be read: there is a file of each version, with its expected reading. The files
-//! are kept for ever; `examples/make_sample.rs` makes the file of a new version.
+//! The formats of the store can be read: there are files of the versions, with their expected readings. Version 7 (one
+//! column of keys) and version 10 (two indexes) have none. The files are kept for ever; `examples/make_sample.rs` makes the file of a new version.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's own functions")]
 

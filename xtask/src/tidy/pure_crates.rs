@@ -36,12 +36,23 @@ fn check_file(file: &File) -> Vec<Problem> {
         for (index, line) in
             without_tests(&file.text).lines().enumerate().filter(|(_, line)| !is_comment(line))
         {
-            for word in words.iter().filter(|word| line.contains(**word)) {
+            for word in words.iter().filter(|word| names(line, word)) {
                 problems.push(Problem::at(&file.path, index + 1, format!("names `{word}`"), *fix));
             }
         }
     }
     problems
+}
+
+/// Whether a line names an item, as a path or in the braces of a `use`.
+fn names(line: &str, word: &str) -> bool {
+    let in_braces = |(module, item): (&str, &str)| {
+        let inside = line.split_once(&format!("{module}::{{")).map(|(_, inside)| inside);
+        inside.is_some_and(|inside| {
+            inside.split(|c: char| !c.is_alphanumeric() && c != '_').any(|name| name == item)
+        })
+    };
+    line.contains(word) || word.rsplit_once("::").is_some_and(in_braces)
 }
 
 #[cfg(test)]
@@ -55,6 +66,8 @@ mod tests {
         for package in ["strata-language", "strata-core", "strata-engine"] {
             assert_eq!(count(&format!("crates/{package}/src/a.rs"), "use std::fs;\n"), 1, "{package}");
         }
+        assert_eq!(count("crates/strata-core/src/a.rs", "use std::{collections::HashMap, fs};\n"), 1);
+        assert_eq!(count("crates/strata-core/src/a.rs", "use std::{fmt, fsx};\n"), 0);
         assert_eq!(count("crates/strata-core/src/a/tests.rs", "use std::fs;\n"), 0);
         assert_eq!(count("crates/strata/src/a.rs", "use std::fs;\n"), 0);
         let in_tests = "//! No `std::fs`.\n\n#[cfg(test)]\nmod t {\nuse std::fs;\n}\n";

@@ -144,6 +144,19 @@ async fn compaction_of_a_session_summarises_and_keeps_every_turn() {
     assert_eq!((versions[0].end_seq, versions[1].end_seq), (50, 29));
 }
 
+/// Another compaction that has read the session before is refused then.
+#[tokio::test]
+async fn a_compaction_raises_the_version_of_its_session() {
+    let engine = engine();
+    record(&engine, 60).await;
+    let before = engine.sessions.get(&ann(), &session("s")).await.unwrap();
+    let limits = CompactionLimits::default();
+    assert!(engine.contexts.compact(&ann(), &session("s"), &limits).await.unwrap().1);
+    let after = engine.sessions.get(&ann(), &session("s")).await.unwrap();
+    assert_eq!(after.state, before.state);
+    assert!(after.version > before.version, "{} and {}", after.version, before.version);
+}
+
 async fn talk(engine: &Engine, exchanges: std::ops::Range<usize>) {
     for number in exchanges {
         let exchange = vec![

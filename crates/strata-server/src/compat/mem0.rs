@@ -9,6 +9,7 @@
 mod add;
 mod entities;
 mod lenient;
+mod shown;
 
 use axum::Json;
 use axum::extract::State;
@@ -36,6 +37,7 @@ use crate::wire::history::HistoryEntry;
 use crate::wire::memory::Sources;
 use crate::wire::search::sources_of;
 pub(crate) use lenient::LenientBody;
+use shown::{FoundMemories, MemoryPage, ShownMemory};
 
 /// The default threshold of relevance, the same as mem0's.
 const THRESHOLD: f64 = 0.1;
@@ -122,31 +124,6 @@ struct Entities {
     run_id: Option<String>,
 }
 
-/// A memory in the client's form, with `name` and `said_at` of the turn that it was learned from.
-fn shown(owner: &UserId, memory: Memory, sources: &Sources, score: Option<f32>) -> Value {
-    let (name, said_at) = (sources.name(&memory), sources.said_at(&memory));
-    let mut shown = json!({
-        "id": memory.id,
-        "memory": memory.content,
-        "user_id": owner.as_str(),
-        "agent_id": memory.agent,
-        "app_id": memory.metadata.get("app_id"),
-        "run_id": memory.session,
-        "metadata": memory.metadata,
-        "categories": memory.metadata.get("categories").cloned().unwrap_or_else(|| json!([])),
-        "created_at": memory.first_recorded_at(),
-        "updated_at": memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
-        "said_at": said_at,
-    });
-    if let Some(name) = name {
-        shown["name"] = name.into();
-    }
-    if let Some(score) = score {
-        shown["score"] = score.into();
-    }
-    shown
-}
-
 #[derive(Debug, Deserialize)]
 struct ListRequest {
     filters: Option<Map<String, Value>>,
@@ -189,7 +166,7 @@ async fn list_memories(
     caller: Caller,
     Params(PageParams { page, page_size }): Params<PageParams>,
     JsonBody(request): JsonBody<ListRequest>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<MemoryPage>, ApiError> {
     let ListRequest { filters, named, start_date, end_date } = request;
     let dates = [("gte", start_date.as_ref()), ("lte", end_date.as_ref())];
     let filter = whole_filter(filters.as_ref(), &named, dates)?;
@@ -203,12 +180,12 @@ async fn list_memories(
     let start = (page as usize - 1).saturating_mul(size as usize);
     let page_of: Vec<Memory> = memories.into_iter().skip(start).take(size as usize).collect();
     let sources = Sources::load(app.engine(), &user, &page_of).await?;
-    let results: Vec<Value> =
-        page_of.into_iter().map(|memory| shown(&user, memory, &sources, None)).collect();
+    let results: Vec<ShownMemory> =
+        page_of.into_iter().map(|memory| ShownMemory::new(&user, memory, &sources)).collect();
     let link = |page: u32| format!("/v3/memories/?page={page}&page_size={size}");
     let next = (start + results.len() < count).then(|| link(page + 1));
     let previous = (page > 1).then(|| link(page - 1));
-    Ok(Json(json!({ "count": count, "next": next, "previous": previous, "results": results })))
+    Ok(Json(MemoryPage { count, next, previous, results }))
 }
 
 #[derive(Debug, Deserialize)]
@@ -226,7 +203,7 @@ async fn search_memories(
     State(app): State<App>,
     caller: Caller,
     JsonBody(request): JsonBody<SearchRequest>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<FoundMemories>, ApiError> {
     let SearchRequest { query, filters, named, top_k, limit, threshold } = request;
     let filter = whole_filter(filters.as_ref(), &named, [("gte", None), ("lte", None)])?;
     let user = user_of(&caller, [&named.user_id], filter.as_ref())?;
@@ -248,29 +225,29 @@ async fn search_memories(
     let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
     let sources = sources_of(app.engine(), &user, &recalled).await?;
-    let results: Vec<Value> = recalled
+    let results = recalled
         .items
         .into_iter()
         .filter_map(|found| match found.item {
             Item::Memory(mut memory) => {
                 memory.content = found.shortened.unwrap_or(memory.content);
-                Some(shown(&user, memory, &sources, Some(found.score)))
+                Some(ShownMemory::new(&user, memory, &sources).scored(found.score))
             }
             Item::Turn(_) | Item::Summary(_) => None,
         })
         .collect();
-    Ok(Json(json!({ "results": results })))
+    Ok(Json(FoundMemories { results }))
 }
 
 async fn get_memory(
     State(app): State<App>,
     caller: Caller,
     PathName(id): PathName,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<ShownMemory>, ApiError> {
     let (user, id) = owner_of(&app, &caller, &id).await?;
     let memory = present(&app, &user, id).await?;
     let sources = Sources::load(app.engine(), &user, [&memory]).await?;
-    Ok(Json(shown(&user, memory, &sources, None)))
+    Ok(Json(ShownMemory::new(&user, memory, &sources)))
 }
 
 #[derive(Debug, Deserialize)]
@@ -284,10 +261,10 @@ async fn update_memory(
     caller: Caller,
     PathName(id): PathName,
     JsonBody(request): JsonBody<UpdateRequest>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<ShownMemory>, ApiError> {
     let (user, memory) = updated(&app, &caller, &id, request).await?;
     let sources = Sources::load(app.engine(), &user, [&memory]).await?;
-    Ok(Json(shown(&user, memory, &sources, None)))
+    Ok(Json(ShownMemory::new(&user, memory, &sources)))
 }
 
 async fn updated(

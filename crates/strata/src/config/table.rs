@@ -1,4 +1,5 @@
-//! The table of all settings. One entry is all that a setting needs.
+//! The table of all settings. A setting needs a field with its default, in the settings struct of the code that uses it, and one
+//! entry here.
 //!
 //! An entry has the setting's name, its field in [`Config`] with the values that the field accepts, and one line about it.
 //! Everything else follows from the table: the known keys of `strata.toml`, the names of variables, the defaults (which are

@@ -67,8 +67,12 @@ fn the_python_client_works_in_a_clean_environment() {
 fn uvx_runs_the_program_of_the_wheel() {
     let directory = tempfile::tempdir().unwrap();
     let uvx = |arguments: &[&str]| {
-        Command::new(tool("uvx"))
-            .current_dir(directory.path())
+        let mut uvx = Command::new(tool("uvx"));
+        // Variables of the tests are no settings of Strata.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STRATA_")) {
+            uvx.env_remove(name);
+        }
+        uvx.current_dir(directory.path())
             .env("HOME", directory.path())
             .env("UV_CACHE_DIR", directory.path().join("cache"))
             .args(["--offline", "--no-config", "--no-python-downloads", "--from"])

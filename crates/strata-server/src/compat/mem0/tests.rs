@@ -117,3 +117,24 @@ async fn refusals_are_in_the_field_that_the_client_reads() {
     let empty = json!({"messages": [{"role": "assistant", "content": "x"}], "user_id": "ada"});
     assert_eq!(server.post("/v3/memories/add/", empty).await.json()["results"], json!([]));
 }
+
+#[tokio::test]
+async fn metadata_keeps_its_order_and_its_numbers() {
+    let server = TestServer::new();
+    let metadata = r#"{"zone":9007199254740993123,"berth":1.50,"a":"\u0041"}"#;
+    let add = |path: &str, text: &str| {
+        let body = format!(r#"{{"messages":"{text}","user_id":"ada","infer":false,"metadata":{metadata}}}"#);
+        let request = request(Method::POST, path).header("content-type", "application/json");
+        server.send(request.body(Body::from(body)).unwrap())
+    };
+    let added = add("/v3/memories/add/", "the sloop lies in the north basin").await;
+    let id = added.json()["results"][0]["id"].as_str().unwrap().to_owned();
+    let filters = json!({"filters": {"user_id": "ada"}, "query": "where does the sloop lie"});
+    for answer in [
+        server.get(&format!("/v1/memories/{id}/?user_id=ada")).await,
+        server.post("/v3/memories/", filters.clone()).await,
+        server.post("/v3/memories/search/", filters).await,
+    ] {
+        assert!(answer.body.contains(&format!(r#""metadata":{metadata}"#)), "{}", answer.body);
+    }
+}
