@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use strata_core::{Error, Result};
 
-use super::{Committed, Git, locks, message};
+use super::{Committed, Git, repository};
 use crate::disk::{Disk, NewFile};
 use crate::front::Document;
 use crate::layout::{self, FileKind};
@@ -45,11 +45,11 @@ impl Git {
     /// Takes a commit back in the files; without a name, the last one that is not taken back already. A redo takes back the last
     /// undo. If later changes are in the way, nothing happens.
     pub(crate) async fn begin(&self, step: Step, commit: Option<&str>) -> Result<TakenBack> {
-        self.expect_repository()?;
+        self.expect_repository().await?;
         if let Committed::Busy(what) = self.commit().await? {
             return Err(Error::conflict(what));
         }
-        if self.run(&["diff", "--cached", "--quiet"]).await.is_err() {
+        if self.run(&["diff", "--cached", "--quiet", "--no-ext-diff"]).await.is_err() {
             let message = "the vault's repository has staged changes; commit them or unstage them first";
             return Err(Error::conflict(message));
         }
@@ -64,6 +64,8 @@ impl Git {
             let message = format!("commit `{commit}` is a merge; take its own commits back one by one");
             return Err(Error::conflict(message));
         }
+        let changed = ["diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-only", &commit];
+        self.expect_unfiltered(&self.text(&changed).await?).await?;
         if let Err(error) = self.run(&["revert", "--no-commit", favour, &commit]).await {
             self.abort().await;
             let message =
@@ -84,17 +86,17 @@ impl Git {
         let TakenBack { commit, subject, step } = taken;
         // Nothing else is staged, see `begin`.
         self.stage().await?;
-        let staged = self.staged(&[], |_| true).await?;
+        let staged = self.staged(&[], |_, _| true).await?;
         let is_nothing = staged.is_none();
         if let Some(staged) = staged {
             let verb = if step == Step::Undo { "Undo" } else { "Redo" };
-            let (_, body) = message::describe(&self.root, &staged.changes, &self.refused());
+            let (_, body) = self.describe(&staged).await?;
             let body = format!("{REVERTS}{commit}.\n\n{body}");
             self.record(&staged, &format!("{verb} “{subject}”"), body.trim()).await?;
         }
         // Git's marks of a revert in progress.
         let _ = self.run(&["update-ref", "-d", "REVERT_HEAD"]).await;
-        let _ = std::fs::remove_file(locks::folder(&self.root).join("MERGE_MSG"));
+        let _ = std::fs::remove_file(repository::folder(&self.root).join("MERGE_MSG"));
         if is_nothing {
             let message = format!(
                 "taking back `{subject}` changes nothing, because Strata needs what it wrote; name the commit before it (`strata vault log`)"
@@ -135,7 +137,7 @@ impl Git {
             if !layout::place(&path).is_some_and(|place| place.deleted && place.file == FileKind::Entry) {
                 continue;
             }
-            let bytes = self.run(&["show", &format!("HEAD:{path}")]).await?.stdout;
+            let bytes = self.run(&["cat-file", "blob", &format!("HEAD:{path}")]).await?.stdout;
             let Ok(tombstone) = Document::parse(&bytes) else { continue };
             // A former statement goes with the edit that made it one.
             let is_former = tombstone.fields.contains_key("replaced_by");
