@@ -79,6 +79,11 @@ impl Git {
         Ok(Committed::Commit(subject))
     }
 
+    /// Fails if the history cannot be kept, because the repository is not the vault's own.
+    pub(crate) async fn examine(&self) -> Result<()> {
+        self.on_disk(|git| repository::state(&git.root).map(drop)).await
+    }
+
     /// Stages what has changed in the files of the vault's layout; `None` if nothing has.
     async fn stage(&self) -> Result<Option<Staged>> {
         self.set_up().await?;
@@ -285,6 +290,7 @@ impl Committer {
 async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
     // What a person or an earlier process has left is committed at once.
     let mut schedule = Schedule::at_once();
+    let mut told = None;
     loop {
         let stopping = tokio::select! {
             _ = &mut stop => true,
@@ -293,29 +299,34 @@ async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut s
                 changed.is_err()
             }
             () = schedule.due() => {
-                let is_done = commit_once(&git).await;
+                let is_done = commit_once(&git, &mut told).await;
                 schedule.note_attempt(is_done);
                 false
             }
         };
         if stopping {
-            commit_once(&git).await;
+            commit_once(&git, &mut told).await;
             return;
         }
     }
 }
 
-/// Commits, and says whether nothing is left to do.
-async fn commit_once(git: &Git) -> bool {
-    match git.commit().await {
-        Ok(Committed::Busy(reason)) => {
-            tracing::info!(reason, "the vault is committed later");
-            false
+/// Commits, and says whether nothing is left to do. A reason that was `told` already is not logged again.
+async fn commit_once(git: &Git, told: &mut Option<String>) -> bool {
+    let (reason, is_failure) = match git.commit().await {
+        Ok(Committed::Busy(reason)) => (reason, false),
+        Ok(_) => {
+            *told = None;
+            return true;
         }
-        Ok(_) => true,
-        Err(error) => {
-            tracing::warn!(%error, "the vault cannot be committed now");
-            false
+        Err(error) => (error.to_string(), true),
+    };
+    if told.as_ref() != Some(&reason) {
+        match is_failure {
+            true => tracing::warn!(reason, "the vault cannot be committed now"),
+            false => tracing::info!(reason, "the vault is committed later"),
         }
+        *told = Some(reason);
     }
+    false
 }

@@ -9,8 +9,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use strata_core::Store;
-use strata_vault::{Committed, Git};
+use strata_core::store::CheckDepth;
+use strata_core::{Store, UserId};
+use strata_vault::{Committed, Git, VaultOptions, VaultStore};
 use support::{current, open, options, write};
 
 fn run(root: &Path, arguments: &[&str]) -> String {
@@ -101,6 +102,23 @@ async fn a_repository_that_is_not_the_vaults_own_is_refused() {
         write(root, ".git/commondir", &format!("{}\n", foreign.display()));
     };
     check(&common, ".git/commondir").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_repository_is_reported_and_memory_is_kept_all_the_same() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    run(other.path(), &["init", "--quiet"]);
+    symlink(other.path().join(".git"), folder.path().join(".git")).unwrap();
+    let committing = VaultOptions { git: true, ..options() };
+    let store = VaultStore::open(folder.path(), committing).await.unwrap();
+    write(folder.path(), "entries/global/facts/a.md", "Keeps geese\n");
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Keeps geese"]);
+    let told = store.check(CheckDepth::Thorough).await.unwrap().problems;
+    assert!(told[0].contains("the history is not kept: `.git` in the vault is a symbolic link"), "{told:?}");
+    assert_eq!(store.unusable_files(&UserId::default()).await.unwrap(), told);
+    store.close().await.unwrap();
+    assert!(!other.path().join(".git/index").exists());
 }
 
 /// Names programs in the settings of a repository wherever git would run one, each of which leaves `proof`.
