@@ -4,6 +4,7 @@
 //! whose file is gone. While the vault takes the files in, git's own mark of a revert in progress keeps other commits away.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use strata_core::{Error, Result};
 
@@ -126,12 +127,8 @@ impl Git {
     /// Where taking a commit back removes only the tombstone of an item, the item itself is meant: its file moves back to where it
     /// was. (A tombstone that is removed by hand destroys its memory.)
     async fn bring_back(&self) -> Result<()> {
-        let disk = Disk::new(&self.root);
-        let mut restored: HashSet<String> = HashSet::new();
-        for path in self.staged_paths("--diff-filter=A").await? {
-            let file = disk.read(&path).map_err(|error| unwritten(&error))?.and_then(std::result::Result::ok);
-            restored.extend(file.and_then(|file| id_of(&Document::parse(&file.bytes).ok()?)));
-        }
+        let added = self.staged_paths("--diff-filter=A").await?;
+        let restored = self.on_disk(move |git| ids_in(&git.root, &added)).await?;
         let mut files = Vec::new();
         for path in self.staged_paths("--diff-filter=D").await? {
             if !layout::place(&path).is_some_and(|place| place.deleted && place.file == FileKind::Entry) {
@@ -146,8 +143,11 @@ impl Git {
                 files.push(NewFile { path, bytes, replaces: None, expects: None });
             }
         }
-        let written = disk.write(&files);
-        written.into_iter().try_for_each(|written| written.map(drop)).map_err(|error| unwritten(&error))
+        let write = move |git: &Self| {
+            let written = Disk::new(&git.root).write(&files);
+            written.into_iter().try_for_each(|written| written.map(drop)).map_err(|error| unwritten(&error))
+        };
+        self.on_disk(write).await
     }
 
     /// The staged paths of the vault's layout that a filter of git lets through.
@@ -156,6 +156,17 @@ impl Git {
         let listed = self.text(&[&listing[..], &super::COMMITTED].concat()).await?;
         Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
     }
+}
+
+/// The ids of the items in files.
+fn ids_in(root: &Path, paths: &[String]) -> Result<HashSet<String>> {
+    let disk = Disk::new(root);
+    let mut ids = HashSet::new();
+    for path in paths {
+        let file = disk.read(path).map_err(|error| unwritten(&error))?.and_then(std::result::Result::ok);
+        ids.extend(file.and_then(|file| id_of(&Document::parse(&file.bytes).ok()?)));
+    }
+    Ok(ids)
 }
 
 fn id_of(file: &Document) -> Option<String> {
