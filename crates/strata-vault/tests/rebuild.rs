@@ -410,15 +410,15 @@ fn items(root: &std::path::Path) -> Vec<std::path::PathBuf> {
 /// The front matter of a file without its fences, and what stands behind them.
 fn parts(saved: &str) -> (&str, &str) {
     let saved = saved.strip_prefix('\u{feff}').unwrap_or(saved);
-    let mut at = saved.find('\n').unwrap() + 1;
-    let front = at;
-    while let Some(line) = saved[at..].split_inclusive('\n').next() {
-        if line.trim_end() == "---" {
-            return (&saved[front..at], &saved[at + line.len()..]);
-        }
-        at += line.len();
-    }
-    panic!("no front matter in {saved}");
+    let begin = saved.find('\n').unwrap() + 1;
+    let mut end = begin;
+    let is_fence = |line: &&str| {
+        let is_it = line.trim_end() == "---";
+        end += if is_it { 0 } else { line.len() };
+        is_it
+    };
+    let fence = saved[begin..].split_inclusive('\n').find(is_fence).expect("a front matter that ends");
+    (&saved[begin..end], &saved[end + fence.len()..])
 }
 
 /// The id of the item in a file, and the text that the file holds: byte for byte, or without the empty lines around it.
