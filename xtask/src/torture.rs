@@ -60,7 +60,7 @@ const CAMPAIGNS: [Campaign; 23] = [
     whole("kills while Strata learns", "strata", "learning_crash"),
     whole("kills under every kind of write", "strata", "write_paths_crash"),
     whole("kills during compaction", "strata", "compaction_crash"),
-    whole("kills of a vault", "strata-vault", "crash"),
+    Campaign { rounds: Some(20), ..whole("kills of a vault", "strata-vault", "crash") },
     whole("kills while contexts are saved", "strata-context", "crash"),
     Campaign {
         rounds: Some(20),

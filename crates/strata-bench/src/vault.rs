@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::CheckDepth;
@@ -206,15 +207,15 @@ fn measure_rebuild(bench: &Bench, report: &mut Report) -> Result<()> {
     let files = bench.size(100_000, 2_000);
     let root = fresh(bench, "rebuild");
     write_facts(&root, files)?;
-    let progress = |done: usize, all: usize| {
-        if done.is_multiple_of(10_000) || done == all {
-            eprintln!("  {done} of {all} files are read");
-        }
-    };
+    let bar = ProgressBar::new(files as u64)
+        .with_style(ProgressStyle::with_template("  {bar:40} {pos}/{len} files {per_sec} {eta}")?);
+    let shown = bar.clone();
+    let progress = move |done: usize, _: usize| shown.set_position(done as u64);
     let start = Instant::now();
     let options = VaultOptions { progress: Some(Arc::new(progress)), ..options() };
     let store = bench.runtime.block_on(VaultStore::open(&root, options))?;
     let seconds = start.elapsed().as_secs_f64();
+    bar.finish_and_clear();
     let health = bench.runtime.block_on(store.check(CheckDepth::Quick))?;
     ensure!(health.memories == files as u64, "{} of {files} files are in the index", health.memories);
     bench.runtime.block_on(store.close())?;

@@ -2,7 +2,8 @@
 //!
 //! An unsafe character is written as its UTF-8 bytes, as in `%2F` for a slash. A name that would be too long consists of its
 //! beginning, `%~` and a digest; no escaped character begins with `%~`. If the file system ignores case or the composition of
-//! letters, capitals and composed letters are escaped too.
+//! letters, capitals and composed letters are escaped too; where it follows the rules of Windows, colons and dots and spaces at
+//! the end as well.
 
 use sha2::{Digest, Sha256};
 
@@ -25,18 +26,19 @@ const RESERVED: [&str; 22] = [
     "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 ];
 
-/// How the file system compares names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+/// How a file system compares names; the later, the more has to be escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Names {
     /// By their bytes.
     Exact,
     /// Case and the composition of letters may be ignored.
     Folded,
-    /// As above, and a name cannot contain a colon.
+    /// As above, and a name can neither contain a colon nor end in a dot or a space.
     Windows,
 }
 
-const NAMES: Names = if cfg!(windows) {
+/// How the file systems of this operating system usually compare names.
+pub const USUAL_NAMES: Names = if cfg!(windows) {
     Names::Windows
 } else if cfg!(any(target_os = "macos", target_os = "ios")) {
     Names::Folded
@@ -49,7 +51,15 @@ pub fn file_stem(session_id: &str) -> Result<String> {
     if session_id.is_empty() {
         return Err(Error::invalid("session id is empty; give it at least one character"));
     }
-    Ok(stem(session_id, NAMES))
+    Ok(stem(session_id, USUAL_NAMES))
+}
+
+/// As [`file_stem`], on a file system that is known.
+pub fn file_stem_on(names: Names, id: &str) -> Result<String> {
+    if id.is_empty() {
+        return Err(Error::invalid("the id is empty; give it at least one character"));
+    }
+    Ok(stem(id, names))
 }
 
 /// The id that a file's name stands for.
@@ -65,6 +75,15 @@ pub enum Named {
 
 /// Reads a name without its ending.
 pub fn read_stem(text: &str) -> Named {
+    read(text, &[USUAL_NAMES])
+}
+
+/// As [`read_stem`], in a folder that may have been written on other file systems too.
+pub fn read_stem_of_any(text: &str) -> Named {
+    read(text, &[Names::Exact, Names::Folded, Names::Windows])
+}
+
+fn read(text: &str, spellings: &[Names]) -> Named {
     if let Some((_, digest)) = text.split_once(DIGEST_MARK) {
         let ours =
             digest.len() == DIGEST_CHARS && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -72,7 +91,9 @@ pub fn read_stem(text: &str) -> Named {
     }
     match unescape(text) {
         // Only the spelling that Strata itself writes is accepted.
-        Some(id) if !id.is_empty() && stem(&id, NAMES) == text => Named::Session(id),
+        Some(id) if !id.is_empty() && spellings.iter().any(|names| stem(&id, *names) == text) => {
+            Named::Session(id)
+        }
         _ => Named::Foreign,
     }
 }
@@ -88,7 +109,9 @@ fn stem(id: &str, names: Names) -> String {
             cut = stem.len();
         }
         let first = at == 0 && (character == '.' || is_device);
-        match first || must_escape(character, names) {
+        let is_last = at + character.len_utf8() == id.len();
+        let dropped = is_last && names == Names::Windows && matches!(character, '.' | ' ');
+        match first || dropped || must_escape(character, names) {
             true => push_escaped(character, &mut stem),
             false => stem.push(character),
         }
@@ -171,6 +194,22 @@ mod tests {
     fn a_file_system_that_folds_names_is_told_more() {
         assert_eq!(stem("User:é", Names::Folded), "%55ser:%C3%A9");
         assert_eq!(stem("User:é", Names::Windows), "%55ser%3A%C3%A9");
+        assert_eq!(stem("at ease. ", Names::Windows), "at ease.%20");
+        assert_eq!(stem("a..", Names::Windows), "a.%2E");
+    }
+
+    #[test]
+    fn a_folder_of_another_file_system_says_its_id_too() {
+        let check = |id: &str| {
+            for names in [Names::Exact, Names::Folded, Names::Windows] {
+                let name = file_stem_on(names, id).unwrap();
+                assert_eq!(read_stem_of_any(&name), Named::Session(id.to_owned()), "{name}");
+            }
+        };
+        for id in ["User", "é:长", "a. ", "%55ser", "CON", "100%"] {
+            check(id);
+        }
+        assert_eq!(read_stem_of_any("%61"), Named::Foreign);
     }
 
     #[test]

@@ -115,6 +115,7 @@ pub const TARGETS: &[Target] = &[
         examples: &[
             "---\nid: 6f1c2f9e-3b1d-4c57-9a47-1f2d3c4b5a69\nrole: memory\ncreated_at: 2024-01-01T00:00:00Z\nkind: fact\n---\n\nThe user lives in Porto\n",
             "---\r\nrole: user\r\nmetadata: {a: [1, \"二\"]}\r\n---\r\nhello\r\n",
+            "---\nrole: summary\nlevel: 1\nstart_seq: 2\nstructured: '{\"a\": 1}'\nmood: mine # a note\n---\nOf the harbour\n",
             "no front matter",
         ],
     },
@@ -122,9 +123,9 @@ pub const TARGETS: &[Target] = &[
         name: "vault_path",
         run: strata_vault::fuzz::path,
         examples: &[
-            "users/ann/entries/talk/user/2024-01-01_a.md",
-            "facts/a.md",
-            "entries/%64eleted/summary_2/x.md",
+            "users/ann/entries/talk/turns/user/2024-01-01_a.md",
+            "entries/talk/facts/a.md",
+            "entries/%64eleted/deleted/summaries/L2/group_0.md",
         ],
     },
     Target {

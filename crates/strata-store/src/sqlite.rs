@@ -113,6 +113,13 @@ impl SqliteStore {
         self.writer()?.reindex().await
     }
 
+    /// Gives turns that exist everything of these except their place and whether they are hidden, and destroys what was made of
+    /// their former texts. Turns do not change in the contract of a store; this is for an index that is derived from files, in
+    /// which a person has corrected a turn.
+    pub async fn correct_turns(&self, user: &UserId, at: Timestamp, turns: Vec<Turn>) -> Result<()> {
+        self.writer()?.correct(user.clone(), at, turns).await
+    }
+
     /// Puts every row that cannot be read aside, into a table of its own, and returns how many there were.
     pub async fn repair(&self, at: Timestamp) -> Result<u64> {
         let repaired = self.writer()?.repair(row::micros(at)).await?;

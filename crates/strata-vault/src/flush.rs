@@ -269,10 +269,12 @@ impl Vault {
         taken: &mut HashSet<String>,
     ) -> Result<Planned> {
         let number = match &row.content {
-            Content::Summary(summary) => snapshot.count_in(&layout::summary_folder(&row.user, summary)?)?,
+            Content::Summary(summary) => {
+                snapshot.count_in(&layout::summary_folder(self.names, &row.user, summary)?)?
+            }
             _ => 0,
         };
-        let path = self.beside_others(row, row.new_path(number)?, snapshot)?;
+        let path = self.beside_others(row, row.new_path(self.names, number)?, snapshot)?;
         let bytes = row.render(&Document::default())?.into_bytes();
         if let Some(Ok(seen)) = self.disk.read(&path).map_err(|error| unwritten(&error))?
             && seen.bytes == bytes
@@ -284,19 +286,21 @@ impl Vault {
         // A tree has one root. The root before it gives its place up, see `retire`.
         let is_root =
             matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
-        let path = if is_root { row.new_path(0)? } else { self.free(path, taken)? };
+        let path = if is_root { row.new_path(self.names, 0)? } else { self.free(path, taken)? };
         Ok(Planned::Write(NewFile { path, bytes, replaces: None, expects: None }, digest))
     }
 
     /// The path in the folder in which agent-cli keeps this conversation, if it does.
     fn beside_others(&self, row: &Row, path: String, snapshot: &Snapshot) -> Result<String> {
         let Some(conversation) = row.conversation() else { return Ok(path) };
-        let Some(folder) = layout::agent_cli_conversation(&row.user, conversation)? else { return Ok(path) };
+        let Some(folder) = layout::agent_cli_conversation(self.names, &row.user, conversation)? else {
+            return Ok(path);
+        };
         let Some(other) = snapshot.one_below(&folder)? else { return Ok(path) };
         let Ok(Some(Ok(seen))) = self.disk.read(&other.path) else { return Ok(path) };
         let names_it = Document::parse(&seen.bytes)
             .is_ok_and(|file| file.fields.get("conversation_id").is_some_and(|name| name == conversation));
-        let own = layout::conversation(&row.user, conversation)?;
+        let own = layout::conversation(self.names, &row.user, conversation)?;
         Ok(match path.strip_prefix(&own) {
             Some(rest) if names_it => format!("{folder}{rest}"),
             _ => path,
@@ -340,10 +344,10 @@ impl Vault {
 
     /// The file that names a user whose folder does not.
     fn user_file(&self, user: &UserId) -> Result<Option<NewFile>> {
-        if !layout::needs_user_file(user)? {
+        if !layout::needs_user_file(self.names, user)? {
             return Ok(None);
         }
-        let path = format!("{}{}", layout::user_folder(user)?, layout::USER_FILE);
+        let path = format!("{}{}", layout::user_folder(self.names, user)?, layout::USER_FILE);
         if self.disk.stat(&path).map_err(|error| unwritten(&error))?.is_some() {
             return Ok(None);
         }

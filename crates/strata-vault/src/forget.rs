@@ -82,9 +82,9 @@ impl Vault {
     async fn empty(self: &Arc<Self>, user: &UserId, session: Option<&SessionId>) -> Result<io::Result<()>> {
         let folders = match session {
             Some(session) => self.session_folders(user, session)?,
-            None => vec![format!("{}{}", layout::user_folder(user)?, layout::ENTRIES)],
+            None => vec![format!("{}{}", layout::user_folder(self.names, user)?, layout::ENTRIES)],
         };
-        let own = if session.is_none() { layout::user_folder(user)? } else { String::new() };
+        let own = if session.is_none() { layout::user_folder(self.names, user)? } else { String::new() };
         let user_file = (!own.is_empty()).then(|| format!("{own}{}", layout::USER_FILE));
         let vault = Arc::clone(self);
         let emptied = blocking(move || vault.remove_left(&folders, user_file)).await?;
@@ -94,9 +94,9 @@ impl Vault {
     /// The folders in which files of a session may lie: its own, the one of earlier versions of the design for deleted files, and
     /// the one that agent-cli has named, unless another conversation shares it.
     fn session_folders(&self, user: &UserId, session: &SessionId) -> Result<Vec<String>> {
-        let own = layout::conversation(user, session.as_str())?;
+        let own = layout::conversation(self.names, user, session.as_str())?;
         let mut folders = vec![layout::early_deleted(&own), own];
-        if let Some(shared) = layout::agent_cli_conversation(user, session.as_str())?
+        if let Some(shared) = layout::agent_cli_conversation(self.names, user, session.as_str())?
             && self.snapshot().one_below(&shared)?.is_none()
         {
             folders.push(shared);

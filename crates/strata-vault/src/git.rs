@@ -2,34 +2,30 @@
 //!
 //! Only files of the vault's layout are added and committed: no links, and no temporary files of editors. Hooks of the repository
 //! are not run, because they could wait for a person or change files; a lock that a killed process has left behind is removed
-//! after a while. [`undo`] takes commits back.
+//! after a while. [`program`] runs git, [`repository`] looks at its folder, and [`undo`] takes commits back.
 
 mod locks;
 mod message;
+mod program;
+mod repository;
 mod schedule;
 mod undo;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use strata_core::ports::Clock;
 use strata_core::{Error, Result};
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 use tokio::sync::{oneshot, watch};
 
 use super::disk::Disk;
 use super::layout;
 use super::snapshot::Snapshot;
+use super::vault::blocking;
 pub(crate) use locks::{Checkout, wait_for_checkout};
 use schedule::Schedule;
 pub(crate) use undo::Step;
-
-/// How long a command of git may take.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Files that git leaves out: Strata's own data, keys, and what the memory-proxy design derives.
 const IGNORED: &str = ".strata/\nkeys/\nchroma/\nmemory_index.json\n.strata-*.tmp\n";
@@ -44,15 +40,13 @@ const COMMITTED: [&str; 6] = [
     ":(glob).gitignore",
 ];
 
-/// States of a repository in which a person is in the middle of something.
-const IN_PROGRESS: [&str; 6] =
-    ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
-
 /// The git repository of a vault.
 #[derive(Clone)]
 pub struct Git {
     root: PathBuf,
     clock: Arc<dyn Clock>,
+    /// The settings of the repository that name programs.
+    drivers: Arc<Mutex<Vec<String>>>,
 }
 
 /// What came of a commit.
@@ -69,50 +63,75 @@ pub enum Committed {
 impl Git {
     /// The repository of the vault at `root`.
     pub fn new(root: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self> {
-        Ok(Self { root: super::vault::make_root(root.as_ref())?, clock })
+        Ok(Self { root: super::vault::make_root(root.as_ref())?, clock, drivers: Arc::default() })
     }
 
     /// Commits what has changed in the vault's folders. The repository and its ignore file are made if they are missing.
     pub async fn commit(&self) -> Result<Committed> {
-        if let Some(what) = self.in_progress() {
+        if let Some(what) = self.on_disk(|git| Ok(repository::in_progress(&git.root))).await? {
             return Ok(Committed::Busy(format!(
                 "the repository has `.git/{what}`: finish or abort with git what was begun there"
             )));
         }
         let Some(staged) = self.stage().await? else { return Ok(Committed::Nothing) };
-        let (subject, body) = message::describe(&self.root, &staged.changes, &self.refused());
+        let (subject, body) = self.describe(&staged).await?;
         self.record(&staged, &subject, &body).await?;
         Ok(Committed::Commit(subject))
+    }
+
+    /// Fails if the history cannot be kept, because the repository is not the vault's own.
+    pub(crate) async fn examine(&self) -> Result<()> {
+        self.on_disk(|git| repository::state(&git.root).map(drop)).await
     }
 
     /// Stages what has changed in the files of the vault's layout; `None` if nothing has.
     async fn stage(&self) -> Result<Option<Staged>> {
         self.set_up().await?;
-        locks::remove_left_behind(&self.root, self.clock.now());
         let listing = ["ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
         let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
-        let disk = Disk::new(&self.root);
-        let mut paths = String::new();
-        for path in listed.split('\0').filter(|path| is_committed(&disk, path)) {
-            paths.push_str(path);
-            paths.push('\0');
-        }
+        let paths = self.on_disk(move |git| Ok(only_committed(&git.root, &listed))).await?;
+        self.expect_unfiltered(&paths).await?;
         let updating = ["update-index", "--add", "--remove", "-z", "--stdin"];
         self.run_with(&updating, paths.as_bytes(), None).await?;
-        self.staged(&COMMITTED, |path| is_committed(&disk, path)).await
+        self.staged(&COMMITTED, is_committed).await
+    }
+
+    /// Runs `work`, which may wait for the disk, on a thread of its own.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let git = self.clone();
+        blocking(move || work(&git)).await
+    }
+
+    /// The first line of the message for what is staged, and the rest.
+    async fn describe(&self, staged: &Staged) -> Result<(String, String)> {
+        let changes = staged.changes.clone();
+        self.on_disk(move |git| Ok(message::describe(&git.root, &changes, &git.refused()))).await
     }
 
     /// What is staged below these paths; `None` if nothing is.
-    async fn staged(&self, below: &[&str], counts: impl Fn(&str) -> bool) -> Result<Option<Staged>> {
+    async fn staged(
+        &self,
+        below: &[&str],
+        counts: impl Fn(&Disk, &str) -> bool + Send + 'static,
+    ) -> Result<Option<Staged>> {
         let listing = ["diff", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", "--"];
-        let staged = Staged::read(&self.text(&[&listing[..], below].concat()).await?, counts);
+        let listed = self.text(&[&listing[..], below].concat()).await?;
+        let read = move |git: &Self| {
+            let disk = Disk::new(&git.root);
+            Ok(Staged::read(&listed, |path| counts(&disk, path)))
+        };
+        let staged = self.on_disk(read).await?;
         Ok((!staged.changes.is_empty()).then_some(staged))
     }
 
     /// Commits what is staged there, and nothing else. The commit is made of an index of its own: `git commit` would add whatever
     /// else has changed in the folders.
     async fn record(&self, staged: &Staged, subject: &str, body: &str) -> Result<()> {
-        let index = locks::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()));
+        let index =
+            repository::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()));
         let recorded = self.record_with(&index, staged, subject, body).await;
         let _ = std::fs::remove_file(&index);
         recorded
@@ -151,64 +170,41 @@ impl Git {
 
     /// The commits of the vault, newest first, one line each.
     pub async fn log(&self, limit: u32) -> Result<String> {
-        self.expect_repository()?;
+        self.expect_repository().await?;
         let count = format!("--max-count={limit}");
         self.text(&["log", &count, "--date=format:%Y-%m-%d %H:%M", "--format=%h  %ad  %s", "--", "."]).await
     }
 
     /// What a commit has changed; without one, what has changed since the last commit.
     pub async fn diff(&self, commit: Option<&str>) -> Result<String> {
-        self.expect_repository()?;
-        match commit {
-            Some(commit) => {
-                let commit = self.commit_id(commit).await?;
-                self.text(&[
-                    "show",
-                    "--no-ext-diff",
-                    "--format=%h  %ad  %s%n%b",
-                    "--date=iso",
-                    &commit,
-                    "--",
-                    ".",
-                ])
-                .await
-            }
-            None => self.text(&["diff", "--no-ext-diff", "HEAD", "--", "."]).await,
-        }
+        self.expect_repository().await?;
+        let plain = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+        let Some(commit) = commit else {
+            return self.text(&[&["diff"], &plain[..], &["HEAD", "--", "."]].concat()).await;
+        };
+        let commit = self.commit_id(commit).await?;
+        let shown = ["--format=%h  %ad  %s%n%b", "--date=iso", &commit, "--", "."];
+        self.text(&[&["show"], &plain[..], &shown].concat()).await
     }
 
-    /// Makes the repository and its ignore file if they are missing. A repository whose making was cut short is made whole.
+    /// Makes the repository and its ignore file if they are missing, and removes the locks that were left behind. A repository
+    /// whose making was cut short is made whole.
     async fn set_up(&self) -> Result<()> {
-        let folder = self.root.join(".git");
-        let found = std::fs::symlink_metadata(&folder).ok();
-        let is_half_made =
-            found.as_ref().is_some_and(|metadata| metadata.is_dir() && locks::is_half_made(&folder));
-        if is_half_made && super::processes::git_works_in(&self.root) != Some(true) {
-            locks::clear_half_made(&folder);
-        }
-        if found.is_none() || is_half_made {
+        if self.on_disk(|git| repository::prepare(&git.root)).await? {
             self.run(&["-c", "init.defaultBranch=main", "init", "--quiet"]).await?;
         }
-        let ignore = self.root.join(".gitignore");
-        if std::fs::symlink_metadata(&ignore).is_err() {
-            std::fs::write(&ignore, IGNORED).map_err(|error| super::vault::unwritten(&error))?;
-        }
-        Ok(())
+        self.switch_off_drivers().await?;
+        let ready = |git: &Self| {
+            repository::ignore(&git.root)?;
+            locks::remove_left_behind(&git.root, git.clock.now());
+            Ok(())
+        };
+        self.on_disk(ready).await
     }
 
-    fn expect_repository(&self) -> Result<()> {
-        if self.root.join(".git").exists() {
-            return Ok(());
-        }
-        Err(Error::not_found(format!(
-            "the vault `{}` has no history yet; set `enable_git_versioning` to true",
-            self.root.display()
-        )))
-    }
-
-    fn in_progress(&self) -> Option<&'static str> {
-        let folder = locks::folder(&self.root);
-        IN_PROGRESS.into_iter().find(|name| folder.join(name).exists())
+    async fn expect_repository(&self) -> Result<()> {
+        self.on_disk(|git| repository::expect(&git.root)).await?;
+        self.switch_off_drivers().await
     }
 
     /// The full name of a commit, which a person may have written in any way.
@@ -228,66 +224,6 @@ impl Git {
             return Ok(Vec::new());
         }
         Ok(["-c", "user.name=Strata", "-c", "user.email=strata@localhost"].map(str::to_owned).to_vec())
-    }
-
-    async fn text(&self, arguments: &[&str]) -> Result<String> {
-        self.said(arguments, &[], None).await
-    }
-
-    async fn said(&self, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Result<String> {
-        let output = self.run_with(arguments, input, index).await?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-
-    async fn run(&self, arguments: &[&str]) -> Result<Output> {
-        self.run_with(arguments, &[], None).await
-    }
-
-    /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository. Git reads `input`, and works
-    /// with another `index` than the repository's own.
-    async fn run_with(&self, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Result<Output> {
-        let mut command = Command::new("git");
-        let safe = [
-            "core.hooksPath=/dev/null",
-            "core.fsmonitor=false",
-            "commit.gpgSign=false",
-            "core.quotePath=false",
-            "gc.auto=0",
-            "core.autocrlf=false",
-        ];
-        for setting in safe {
-            command.args(["-c", setting]);
-        }
-        command.arg("--no-pager").args(arguments);
-        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE"] {
-            command.env_remove(variable);
-        }
-        command.envs(index.map(|index| ("GIT_INDEX_FILE", index)));
-        command
-            .current_dir(&self.root)
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_EDITOR", "true")
-            .env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root))
-            .env("LC_ALL", "C")
-            .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        let output = tokio::time::timeout(PATIENCE, fed(command, input)).await;
-        let output = output.map_err(|_| Error::unavailable("git takes too long"))?;
-        let output = output.map_err(|error| {
-            Error::unavailable("git cannot be run; install it, or set `enable_git_versioning` to false")
-                .with_source(error)
-        })?;
-        if output.status.success() {
-            return Ok(output);
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").to_owned();
-        Err(Error::unavailable(format!(
-            "git {}: {said}",
-            arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&"")
-        )))
     }
 }
 
@@ -325,18 +261,11 @@ fn is_committed(disk: &Disk, path: &str) -> bool {
     is_ours && disk.is_file_or_gone(path)
 }
 
-/// Runs a command that reads `input`.
-async fn fed(mut command: Command, input: &[u8]) -> std::io::Result<Output> {
-    let mut child = command.spawn()?;
-    let pipe = child.stdin.take();
-    let feeding = async {
-        if let Some(mut pipe) = pipe {
-            // A command that ends early says why in its output.
-            let _ = pipe.write_all(input).await;
-        }
-    };
-    let ((), output) = tokio::join!(feeding, child.wait_with_output());
-    output
+/// Those of the paths that are committed. Each of them ends in NUL.
+fn only_committed(root: &Path, listed: &str) -> String {
+    let disk = Disk::new(root);
+    let committed = listed.split_terminator('\0').filter(|path| is_committed(&disk, path));
+    committed.flat_map(|path| [path, "\0"]).collect()
 }
 
 /// Commits in the background while the vault is open.
@@ -361,6 +290,7 @@ impl Committer {
 async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
     // What a person or an earlier process has left is committed at once.
     let mut schedule = Schedule::at_once();
+    let mut told = None;
     loop {
         let stopping = tokio::select! {
             _ = &mut stop => true,
@@ -369,29 +299,34 @@ async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut s
                 changed.is_err()
             }
             () = schedule.due() => {
-                let is_done = commit_once(&git).await;
+                let is_done = commit_once(&git, &mut told).await;
                 schedule.note_attempt(is_done);
                 false
             }
         };
         if stopping {
-            commit_once(&git).await;
+            commit_once(&git, &mut told).await;
             return;
         }
     }
 }
 
-/// Commits, and says whether nothing is left to do.
-async fn commit_once(git: &Git) -> bool {
-    match git.commit().await {
-        Ok(Committed::Busy(reason)) => {
-            tracing::info!(reason, "the vault is committed later");
-            false
+/// Commits, and says whether nothing is left to do. A reason that was `told` already is not logged again.
+async fn commit_once(git: &Git, told: &mut Option<String>) -> bool {
+    let (reason, is_failure) = match git.commit().await {
+        Ok(Committed::Busy(reason)) => (reason, false),
+        Ok(_) => {
+            *told = None;
+            return true;
         }
-        Ok(_) => true,
-        Err(error) => {
-            tracing::warn!(%error, "the vault cannot be committed now");
-            false
+        Err(error) => (error.to_string(), true),
+    };
+    if told.as_ref() != Some(&reason) {
+        match is_failure {
+            true => tracing::warn!(reason, "the vault cannot be committed now"),
+            false => tracing::info!(reason, "the vault is committed later"),
         }
+        *told = Some(reason);
     }
+    false
 }

@@ -4,7 +4,7 @@
 //! `users/<user>/entries/`. The front matter names the conversation; the folder names it only for files that do not.
 
 use jiff::Timestamp;
-use strata_core::file_name::{Named, file_stem, read_stem};
+use strata_core::file_name::{Named, Names, file_stem_on, read_stem_of_any};
 use strata_core::summary::{Strategy, Summary};
 use strata_core::turn::Role;
 use strata_core::{KeyId, Memory, Result, SessionId, Turn, UserId};
@@ -122,7 +122,7 @@ impl Place {
     ) -> Self {
         let conversation = conversation.map(|name| match name {
             ESCAPED_DELETED => DELETED.to_owned(),
-            name => match read_stem(name) {
+            name => match read_stem_of_any(name) {
                 Named::Session(id) => id,
                 Named::Digest | Named::Foreign => name.to_owned(),
             },
@@ -133,7 +133,7 @@ impl Place {
     /// The user whose file it is, unless the folder's name is a digest.
     pub(crate) fn user(&self) -> Option<UserId> {
         let Some(folder) = &self.user_folder else { return Some(UserId::default()) };
-        match read_stem(folder) {
+        match read_stem_of_any(folder) {
             Named::Session(name) => UserId::from_stored(name).ok(),
             Named::Digest | Named::Foreign => None,
         }
@@ -141,24 +141,30 @@ impl Place {
 }
 
 /// The folder of a user, with a slash at its end; empty for the default user.
-pub(crate) fn user_folder(user: &UserId) -> Result<String> {
+pub(crate) fn user_folder(names: Names, user: &UserId) -> Result<String> {
     if *user == UserId::default() {
         return Ok(String::new());
     }
-    Ok(format!("{USERS}/{}/", file_stem(user.as_str())?))
+    Ok(format!("{USERS}/{}/", file_stem_on(names, user.as_str())?))
+}
+
+/// Whether a folder under `users/` is that of a user, on whichever file system it was made.
+pub(crate) fn is_folder_of(folder: &str, user: &UserId) -> bool {
+    let spellings = [Names::Exact, Names::Folded, Names::Windows];
+    spellings.iter().any(|names| file_stem_on(*names, user.as_str()).is_ok_and(|own| own == folder))
 }
 
 /// Whether a user's folder does not tell the user's name.
-pub(crate) fn needs_user_file(user: &UserId) -> Result<bool> {
-    let folder = file_stem(user.as_str())?;
-    Ok(*user != UserId::default() && read_stem(&folder) != Named::Session(user.to_string()))
+pub(crate) fn needs_user_file(names: Names, user: &UserId) -> Result<bool> {
+    let folder = file_stem_on(names, user.as_str())?;
+    Ok(*user != UserId::default() && read_stem_of_any(&folder) != Named::Session(user.to_string()))
 }
 
 /// The folder of a conversation, without a slash at its end.
-pub(crate) fn conversation(user: &UserId, conversation: &str) -> Result<String> {
-    let stem = file_stem(conversation)?;
+pub(crate) fn conversation(names: Names, user: &UserId, conversation: &str) -> Result<String> {
+    let stem = file_stem_on(names, conversation)?;
     let stem = if stem == DELETED { ESCAPED_DELETED.to_owned() } else { stem };
-    Ok(format!("{}{ENTRIES}/{stem}", user_folder(user)?))
+    Ok(format!("{}{ENTRIES}/{stem}", user_folder(names, user)?))
 }
 
 /// The folder in which earlier versions of the design keep the deleted files of the conversation in this folder.
@@ -175,20 +181,20 @@ pub(crate) fn is_copy(name: &str) -> bool {
 }
 
 /// The folder that agent-cli gives a conversation, where it is another one than Strata's. Conversations with similar names share it.
-pub(crate) fn agent_cli_conversation(user: &UserId, name: &str) -> Result<Option<String>> {
+pub(crate) fn agent_cli_conversation(names: Names, user: &UserId, name: &str) -> Result<Option<String>> {
     let keep = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '_' };
     let slug: String = name.chars().map(keep).collect();
     // Its own folder of deleted files, and one that is not looked into.
     if slug == DELETED || slug.starts_with('.') {
         return Ok(None);
     }
-    let folder = format!("{}{ENTRIES}/{slug}", user_folder(user)?);
-    Ok((folder != conversation(user, name)?).then_some(folder))
+    let folder = format!("{}{ENTRIES}/{slug}", user_folder(names, user)?);
+    Ok((folder != conversation(names, user, name)?).then_some(folder))
 }
 
 /// The path of a session's own file.
-pub(crate) fn session_path(user: &UserId, session: &SessionId) -> Result<String> {
-    Ok(format!("{}/{SESSION_FILE}", conversation(user, session.as_str())?))
+pub(crate) fn session_path(names: Names, user: &UserId, session: &SessionId) -> Result<String> {
+    Ok(format!("{}/{SESSION_FILE}", conversation(names, user, session.as_str())?))
 }
 
 /// The path of a key.
@@ -197,23 +203,23 @@ pub(crate) fn key_path(id: KeyId) -> String {
 }
 
 /// The path of a turn that has no file yet.
-pub(crate) fn turn_path(user: &UserId, turn: &Turn) -> Result<String> {
-    let folder = conversation(user, turn.session.as_str())?;
+pub(crate) fn turn_path(names: Names, user: &UserId, turn: &Turn) -> Result<String> {
+    let folder = conversation(names, user, turn.session.as_str())?;
     let deleted = if turn.hidden.is_some() { "deleted/" } else { "" };
     let name = dated(turn.created_at, turn.id);
     Ok(format!("{folder}/{deleted}turns/{}/{name}", turn.role.as_str()))
 }
 
 /// The path of a memory that has no file yet.
-pub(crate) fn memory_path(user: &UserId, memory: &Memory) -> Result<String> {
-    let folder = conversation(user, memory.session.as_ref().map_or(GLOBAL, SessionId::as_str))?;
+pub(crate) fn memory_path(names: Names, user: &UserId, memory: &Memory) -> Result<String> {
+    let folder = conversation(names, user, memory.session.as_ref().map_or(GLOBAL, SessionId::as_str))?;
     let deleted = if memory.is_current() { "" } else { "deleted/" };
     Ok(format!("{folder}/{deleted}facts/{}", dated(memory.recorded_at, memory.id)))
 }
 
 /// The folder of a summary.
-pub(crate) fn summary_folder(user: &UserId, summary: &Summary) -> Result<String> {
-    let folder = conversation(user, summary.session.as_str())?;
+pub(crate) fn summary_folder(names: Names, user: &UserId, summary: &Summary) -> Result<String> {
+    let folder = conversation(names, user, summary.session.as_str())?;
     let level = match summary.strategy {
         Strategy::Tree => format!("L{}", summary.level),
         other => other.as_str().to_owned(),
@@ -254,6 +260,29 @@ fn dated(at: Timestamp, id: impl std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn on_a_disk_that_ignores_case_no_two_names_share_a_folder() {
+        let (upper, lower) = (UserId::new("Bo").unwrap(), UserId::new("bo").unwrap());
+        let sessions = ["Harbour", "harbour", "tide:1", "tide", "mist.", "mist", "Deleted", "deleted"];
+        for names in [Names::Folded, Names::Windows] {
+            let mut seen = std::collections::BTreeSet::new();
+            for user in [&upper, &lower] {
+                for session in sessions {
+                    let folder = conversation(names, user, session).unwrap();
+                    assert!(seen.insert(folder.to_lowercase()), "{folder}");
+                    let place = place(&format!("{folder}/facts/x.md")).unwrap();
+                    assert_eq!(
+                        (place.user().as_ref(), place.conversation.as_deref()),
+                        (Some(user), Some(session))
+                    );
+                    assert!(is_folder_of(place.user_folder.as_deref().unwrap(), user));
+                }
+            }
+        }
+        assert_eq!(conversation(Names::Exact, &upper, "Harbour").unwrap(), "users/Bo/entries/Harbour");
+        assert!(!is_folder_of("%62o", &lower) && !is_folder_of("bo", &upper));
+    }
 
     #[test]
     fn a_path_tells_its_place() {

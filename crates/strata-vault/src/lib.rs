@@ -18,6 +18,7 @@ pub mod fuzz;
 mod git;
 mod keeper;
 mod layout;
+mod probe;
 mod processes;
 mod purge;
 mod reconcile;

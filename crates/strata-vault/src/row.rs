@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use strata_core::file_name::Names;
 use strata_core::hash::fnv;
 use strata_core::key::ApiKey;
 use strata_core::summary::{Summary, SummaryStatus};
@@ -94,16 +95,16 @@ impl Row {
     }
 
     /// The path for a file that does not exist yet; `number` tells parts of a tree apart.
-    pub(crate) fn new_path(&self, number: usize) -> Result<String> {
+    pub(crate) fn new_path(&self, names: Names, number: usize) -> Result<String> {
         match &self.content {
-            Content::Turn(turn, _) => layout::turn_path(&self.user, turn),
-            Content::Memory(memory, _) => layout::memory_path(&self.user, memory),
+            Content::Turn(turn, _) => layout::turn_path(names, &self.user, turn),
+            Content::Memory(memory, _) => layout::memory_path(names, &self.user, memory),
             Content::Summary(summary) => {
-                let folder = layout::summary_folder(&self.user, summary)?;
+                let folder = layout::summary_folder(names, &self.user, summary)?;
                 let path = format!("{folder}/{}", layout::summary_name(summary, number));
                 Ok(layout::moved(&path, self.is_deleted()))
             }
-            Content::Session(session) => layout::session_path(&self.user, &session.session),
+            Content::Session(session) => layout::session_path(names, &self.user, &session.session),
             Content::Key(key) => Ok(layout::key_path(key.id)),
         }
     }

@@ -207,6 +207,12 @@ impl Snapshot {
         read().map_err(fault)
     }
 
+    /// The number of files that cannot be used.
+    pub(crate) fn problem_count(&self) -> Result<u64> {
+        let count = self.conn.query_row("SELECT count(*) FROM problems", [], |row| row.get::<_, i64>(0));
+        Ok(count.map_err(fault)?.cast_unsigned())
+    }
+
     /// The value of a mark.
     pub(crate) fn mark(&self, name: &str) -> Result<Option<String>> {
         let mut statement =

@@ -87,7 +87,7 @@ impl VaultStore {
         drop(lock);
         let (calls, received) = mpsc::unbounded_channel();
         tokio::spawn(keeper::keep(Arc::clone(&vault), left, received));
-        let watch = if watches { Some(Watch::start(&vault, calls.clone())?) } else { None };
+        let watch = if watches { Watch::start(&vault, calls.clone()) } else { None };
         let committer = match commits {
             true => {
                 let git = Git::new(&vault.root, Arc::clone(&vault.clock))?;
@@ -133,9 +133,28 @@ impl VaultStore {
         self.calls.send(call).map_err(|_| stopped())
     }
 
-    /// The files that cannot be used, each with its line and reason.
+    /// The number of files that cannot be used.
+    pub async fn problem_count(&self) -> Result<u64> {
+        let vault = Arc::clone(&self.vault);
+        blocking(move || vault.snapshot().problem_count()).await
+    }
+
+    /// The files that cannot be used, each with its line and reason. Of very many, the first are listed and the rest is counted in
+    /// a last line.
     pub async fn problems(&self) -> Result<Vec<String>> {
         self.problems_that(|_| true).await
+    }
+
+    /// Why edits are not followed or the history is not kept, if that is so.
+    async fn hindrances(&self) -> Result<Vec<String>> {
+        let mut hindrances = Vec::from_iter(self.vault.unwatched());
+        let keeps_history = self.committer.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if keeps_history
+            && let Err(error) = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?.examine().await
+        {
+            hindrances.push(format!("the history is not kept: {error}"));
+        }
+        Ok(hindrances)
     }
 
     async fn problems_that(&self, counts: impl Fn(&Problem) -> bool) -> Result<Vec<String>> {
@@ -146,7 +165,8 @@ impl VaultStore {
         let mut listed: Vec<String> =
             problems.iter().take(LISTED_PROBLEMS).map(ToString::to_string).collect();
         if more > 0 {
-            listed.push(format!("{more} further files cannot be used"));
+            let files = if more == 1 { "file" } else { "files" };
+            listed.push(format!("{more} further {files} cannot be used"));
         }
         Ok(listed)
     }
@@ -290,12 +310,14 @@ impl Store for VaultStore {
     }
 
     async fn unusable_files(&self, user: &UserId) -> Result<Vec<String>> {
-        let folder = layout::user_folder(user)?;
+        let folder = layout::user_folder(self.vault.names, user)?;
         let is_own = |problem: &Problem| match folder.is_empty() {
             true => !problem.path.starts_with(&format!("{}/", layout::USERS)),
             false => problem.path.starts_with(&folder),
         };
-        self.problems_that(is_own).await
+        let mut listed = self.hindrances().await?;
+        listed.extend(self.problems_that(is_own).await?);
+        Ok(listed)
     }
 
     async fn check(&self, depth: CheckDepth) -> Result<Health> {
@@ -308,6 +330,7 @@ impl Store for VaultStore {
         if depth == CheckDepth::Thorough {
             let unwritten = self.vault.unwritten();
             health.problems.extend(unwritten.map(|reason| format!("files could not be written: {reason}")));
+            health.problems.extend(self.hindrances().await?);
             health.problems.extend(self.problems().await?);
         }
         Ok(health)

@@ -6,6 +6,7 @@
 mod edits;
 mod import;
 mod look;
+mod turns;
 
 use std::collections::HashSet;
 use std::sync::Arc;

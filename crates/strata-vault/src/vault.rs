@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use strata_core::error::io_reason;
+use strata_core::file_name::Names;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::SummaryQuery;
 use strata_core::{Error, Result, SessionId};
@@ -36,6 +37,8 @@ pub type Progress = Arc<dyn Fn(usize, usize) + Send + Sync>;
 pub(crate) struct Vault {
     pub(crate) root: PathBuf,
     pub(crate) disk: Disk,
+    /// How the disk compares names.
+    pub(crate) names: Names,
     pub(crate) index: SqliteStore,
     snapshot: Mutex<Snapshot>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -46,6 +49,8 @@ pub(crate) struct Vault {
     pub(crate) changes: watch::Sender<u64>,
     /// Why the last attempt to write files has failed, if it has.
     unwritten: Mutex<Option<String>>,
+    /// Why the watcher does not see all changes, if it does not.
+    unwatched: Mutex<Option<String>>,
     /// When a file could last be written for a check.
     probed: Arc<tokio::sync::Mutex<Option<Instant>>>,
     /// Whether no other process had the vault open when this one opened it.
@@ -99,6 +104,7 @@ impl Vault {
         presence.lock_shared().map_err(|error| unlocked(&error))?;
         Ok(Self {
             disk: Disk::new(&root),
+            names: super::probe::names(&private),
             root,
             index,
             snapshot: Mutex::new(snapshot),
@@ -107,6 +113,7 @@ impl Vault {
             progress: Mutex::new(progress),
             changes: watch::Sender::new(0),
             unwritten: Mutex::default(),
+            unwatched: Mutex::default(),
             probed: Arc::default(),
             alone,
             presence,
@@ -138,6 +145,23 @@ impl Vault {
     /// Why the last attempt to write the files of items has failed, if it has.
     pub(crate) fn unwritten(&self) -> Option<String> {
         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why the watcher does not see all changes. The first reason stays: the watcher does not hear again by itself.
+    pub(crate) fn note_unwatched(&self, reason: String) {
+        tracing::warn!(reason, "not all edits in the vault are followed");
+        self.unwatched.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+    }
+
+    /// What a person has to know about edits that are not followed, if anything.
+    pub(crate) fn unwatched(&self) -> Option<String> {
+        let reason = self.unwatched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        reason.map(|reason| {
+            format!(
+                "not all edits are followed: {reason}; raise the system's limit of watched folders and start Strata again, or take \
+                 edits in with `strata vault sync`"
+            )
+        })
     }
 
     /// Fails if no file can be written now. Callers wait for each other, so that a disk that hangs holds up one thread.

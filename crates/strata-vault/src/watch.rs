@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
-use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
-use strata_core::{Error, Result};
+use notify::{Config, ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::disk::is_missing;
 use super::git::Checkout;
 use super::keeper::Call;
 use super::layout;
@@ -39,6 +39,8 @@ enum Hint {
     Path(PathBuf),
     /// Events were lost.
     Everything,
+    /// Something is not watched, for this reason.
+    Deaf(String),
 }
 
 /// Watches a vault as long as the returned value lives.
@@ -54,8 +56,8 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Begins to watch.
-    pub(crate) fn start(vault: &Arc<Vault>, calls: mpsc::UnboundedSender<Call>) -> Result<Self> {
+    /// Begins to watch. What cannot be watched is noted, and the rest is watched all the same.
+    pub(crate) fn start(vault: &Arc<Vault>, calls: mpsc::UnboundedSender<Call>) -> Option<Self> {
         let (hints, received) = mpsc::unbounded_channel();
         let pass_on = move |event: notify::Result<notify::Event>| {
             for hint in hints_of(event) {
@@ -66,13 +68,19 @@ impl Watch {
         // A link may lead out of the vault, and to very many folders.
         let config = Config::default().with_follow_symlinks(false);
         let watcher = RecommendedWatcher::new(pass_on, config);
-        let watcher = Arc::new(std::sync::Mutex::new(watcher.map_err(|error| unwatched(&error))?));
+        let watcher = match watcher {
+            Ok(watcher) => Arc::new(std::sync::Mutex::new(watcher)),
+            Err(error) => {
+                vault.note_unwatched(error.to_string());
+                return None;
+            }
+        };
         // The folder of Strata's own data changes with every write, so the whole vault is not watched.
         let folders = [layout::ENTRIES, layout::USERS, layout::KEYS].map(|name| vault.root.join(name));
-        watch_folder(&watcher, &vault.root, RecursiveMode::NonRecursive)?;
+        watch_folder(vault, &watcher, &vault.root, RecursiveMode::NonRecursive);
         for folder in &folders {
             if std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir()) {
-                watch_folder(&watcher, folder, RecursiveMode::Recursive)?;
+                watch_folder(vault, &watcher, folder, RecursiveMode::Recursive);
             }
         }
         let follower = Follower {
@@ -82,23 +90,32 @@ impl Watch {
             folders,
             checkout: Checkout::default(),
         };
-        Ok(Self { _watcher: watcher, task: tokio::spawn(follower.run(received)) })
+        Some(Self { _watcher: watcher, task: tokio::spawn(follower.run(received)) })
     }
 }
 
+/// Watches a folder, or notes why it cannot be watched. One that has gone meanwhile needs no watch.
 fn watch_folder(
+    vault: &Vault,
     watcher: &std::sync::Mutex<RecommendedWatcher>,
     folder: &Path,
     mode: RecursiveMode,
-) -> Result<()> {
+) {
     let mut watcher = watcher.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    watcher.watch(folder, mode).map_err(|error| unwatched(&error))
+    if let Err(error) = watcher.watch(folder, mode)
+        && !is_gone(&error)
+    {
+        vault.note_unwatched(error.to_string());
+    }
 }
 
-fn unwatched(error: &notify::Error) -> Error {
-    Error::unavailable(format!(
-        "the vault cannot be watched: {error}; raise the limit of watched folders, or set `start_watcher` to false"
-    ))
+/// Whether what should be watched has gone.
+fn is_gone(error: &notify::Error) -> bool {
+    match &error.kind {
+        ErrorKind::PathNotFound | ErrorKind::WatchNotFound => true,
+        ErrorKind::Io(error) => is_missing(error),
+        _ => false,
+    }
 }
 
 fn hints_of(event: notify::Result<notify::Event>) -> Vec<Hint> {
@@ -115,10 +132,9 @@ fn hints_of(event: notify::Result<notify::Event>) -> Vec<Hint> {
             Vec::new()
         }
         Ok(event) => event.paths.into_iter().map(Hint::Path).collect(),
-        Err(error) => {
-            tracing::warn!(%error, "the watcher has lost events; all files are looked at");
-            vec![Hint::Everything]
-        }
+        Err(error) if is_gone(&error) => vec![Hint::Everything],
+        // A new folder that cannot be watched: its files are looked at once, and never again.
+        Err(error) => vec![Hint::Deaf(error.to_string()), Hint::Everything],
     }
 }
 
@@ -186,15 +202,15 @@ impl Follower {
     }
 
     fn gather(&self, hint: Hint, gathered: &mut Gathered) {
-        let Hint::Path(path) = hint else {
-            gathered.everything = true;
-            return;
+        let path = match hint {
+            Hint::Path(path) => path,
+            Hint::Everything => return gathered.everything = true,
+            Hint::Deaf(reason) => return self.vault.note_unwatched(reason),
         };
         if let Some(folder) = self.folders.iter().find(|folder| **folder == path)
             && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir())
-            && let Err(error) = watch_folder(&self.watcher, folder, RecursiveMode::Recursive)
         {
-            tracing::warn!(%error, "a new folder of the vault is not watched");
+            watch_folder(&self.vault, &self.watcher, folder, RecursiveMode::Recursive);
         }
         let Ok(relative) = path.strip_prefix(&self.vault.root) else { return };
         let Some(relative) = relative.to_str().map(|path| path.replace('\\', "/")) else { return };
@@ -261,6 +277,31 @@ async fn until(due: Option<Instant>) {
 mod tests {
     use super::*;
     use crate::vault::tests::vault;
+
+    #[test]
+    fn a_folder_that_cannot_be_watched_is_told_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Arc::new(vault(folder.path()));
+        let (calls, _received) = mpsc::unbounded_channel();
+        let watcher = RecommendedWatcher::new(|_| {}, Config::default()).unwrap();
+        let watcher = Arc::new(std::sync::Mutex::new(watcher));
+        // A folder that went before it could be watched hides no edit.
+        watch_folder(&vault, &watcher, &folder.path().join("gone"), RecursiveMode::Recursive);
+        assert_eq!(vault.unwatched(), None);
+        let folders = [layout::ENTRIES, layout::USERS, layout::KEYS].map(|name| vault.root.join(name));
+        let checkout = Checkout::default();
+        let follower = Follower { vault: Arc::clone(&vault), calls, watcher, folders, checkout };
+        let mut gathered = Gathered::default();
+        for hint in hints_of(Err(notify::Error::new(ErrorKind::MaxFilesWatch))) {
+            follower.gather(hint, &mut gathered);
+        }
+        assert!(gathered.everything, "what it holds now is looked at");
+        let told = vault.unwatched().unwrap();
+        assert!(
+            told.contains("not all edits are followed: ") && told.contains("`strata vault sync`"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn a_folder_is_looked_at_by_itself() {

@@ -7,11 +7,13 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use strata_core::store::{Change, ChangeSet, CheckDepth, MemoryQuery, MemorySelect, SummaryQuery, TurnQuery};
 use strata_core::summary::Strategy;
 use strata_core::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes};
 use strata_core::{Memory, SessionId, Store, TurnId, UserId};
+use strata_vault::{Committed, Git};
 use support::{content, open};
 
 /// The files below a folder with their bytes, without Strata's own.
@@ -40,7 +42,51 @@ fn copy_of_the_folder() -> tempfile::TempDir {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
+    // What no fixture can hold: its database of vectors, and its own history.
+    for (name, bytes) in [
+        ("chroma/chroma.sqlite3", &b"SQLite format 3\0\x10"[..]),
+        ("chroma/6f0c/data_level0.bin", &[0, 159, 146, 150]),
+        (".gitignore", b"chroma/\nmemory_index.json\n"),
+    ] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    for arguments in [&["init", "--quiet"][..], &["add", "."], &["commit", "--quiet", "-m", "Update facts"]] {
+        git(folder.path(), arguments);
+    }
     folder
+}
+
+fn git(root: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(root).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_folders_own_history_goes_on() {
+    let folder = copy_of_the_folder();
+    let root = folder.path();
+    let (before, first) = (files(root), git(root, &["rev-parse", "HEAD"]));
+    let store = open(root).await;
+    let history = Git::new(root, support::options().clock).unwrap();
+    assert_eq!(history.commit().await.unwrap(), Committed::Nothing);
+    let fact = root.join("entries/kitchen/facts/mine.md");
+    fs::write(&fact, "---\nid: mine\nrole: memory\ncreated_at: 2026-05-01\n---\nOwns a copper pan\n")
+        .unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(history.commit().await.unwrap(), Committed::Commit("Add 1 memory".to_owned()));
+    assert_eq!(git(root, &["rev-parse", "HEAD~1"]), first);
+    assert_eq!(git(root, &["show", "--name-only", "--format="]), "entries/kitchen/facts/mine.md\n");
+    store.undo(None).await.unwrap();
+    assert!(!fact.exists());
+    let after = files(root);
+    let is_history = |name: &str| name.starts_with(".git/") || name.contains("deleted");
+    let stayed = before.iter().filter(|(name, _)| !is_history(name));
+    stayed.for_each(|(name, bytes)| assert_eq!(after.get(name), Some(bytes), "{name}"));
+    store.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,8 @@
-//! `kill -9` during writes, during a look at edited files, while the index is built and during a commit: nothing acknowledged is
-//! lost, no file is half written, and the index is built from the files with equal content. In every second round the index is
-//! deleted before the vault is opened again.
+//! `kill -9` during writes, during a look at edited files, under a watcher, while the index is built, during a commit and between
+//! its steps: nothing acknowledged is lost, no file is half written, and the index is built from the files with equal content. In
+//! every second round the index is deleted before the vault is opened again.
 //!
-//! Two rounds each; `STRATA_TEST_ROUNDS` asks for more.
+//! Two rounds each; `STRATA_TEST_ROUNDS` asks for more. A kill that comes when its work is done already does not count as a round.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test's own functions")]
@@ -32,6 +32,18 @@ const CHILD: &str = "STRATA_VAULT_CHILD";
 
 /// A moment to kill at may pass unseen.
 const LONGEST_WAIT: Duration = Duration::from_millis(1_500);
+
+/// A moment that comes for certain, on a machine that is busy with other things.
+const CERTAIN: Duration = Duration::from_secs(120);
+
+/// How often a kill may come too late in one round.
+const ATTEMPTS: u64 = 40;
+
+/// The facts that a person edits.
+const FACTS: usize = 60;
+
+/// What a child says when it has opened the vault.
+const OPENED: &str = "opened";
 
 /// Ids that differ between processes.
 struct Ids(u64, std::sync::atomic::AtomicU64);
@@ -117,12 +129,17 @@ fn child() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let ids = Arc::new(Ids(u64::from(std::process::id()), Default::default()));
-        let options = VaultOptions { git: mode == "git", ids: ids.clone(), ..options() };
+        let (git, watch) = (mode == "git", mode == "watch");
+        let options = VaultOptions { git, watch, ids: ids.clone(), ..options() };
         println!("ack opening");
         let store = Arc::new(VaultStore::open(root, options).await.unwrap());
-        println!("ack opened");
+        println!("ack {OPENED}");
         if mode == "open" {
             return;
+        }
+        if mode == "watch" {
+            // The watcher works until the process is killed.
+            std::future::pending::<()>().await;
         }
         let writers: Vec<_> =
             (0..4).map(|writer| tokio::spawn(write_for_ever(store.clone(), ids.clone(), writer))).collect();
@@ -133,19 +150,27 @@ fn child() {
 }
 
 fn spawn(mode: &str, root: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
-        .env(CHILD, format!("{mode} {}", root.display()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap()
+    start(&mut command(mode, root))
+}
+
+fn command(mode: &str, root: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture"]).env(CHILD, format!("{mode} {}", root.display()));
+    command
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap()
 }
 
 /// Lets a child work until it has acknowledged `acks` lines and `until` holds, kills it with everything that it has started, and
 /// returns what it has acknowledged.
-fn kill_after(mut child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<String> {
+fn kill_after(child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<String> {
+    kill_within(LONGEST_WAIT, child, acks, until)
+}
+
+/// As [`kill_after`], waiting for `longest` at most.
+fn kill_within(longest: Duration, mut child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
     while seen.len() < acks {
@@ -157,7 +182,7 @@ fn kill_after(mut child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<St
         }
     }
     let start = Instant::now();
-    while !until() && start.elapsed() < LONGEST_WAIT && child.try_wait().unwrap().is_none() {
+    while !until() && start.elapsed() < longest && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     let group = rustix::process::Pid::from_child(&child);
@@ -169,7 +194,8 @@ fn kill_after(mut child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<St
     child.wait().unwrap();
     for line in lines.map_while(Result::ok) {
         // The last line may be cut off.
-        if let Some(at) = line.find("ack ").filter(|at| line.len() >= at + 4 + 73) {
+        let is_whole = |at: &usize| line.len() >= at + 4 + 73 || line[at + 4..] == *OPENED;
+        if let Some(at) = line.find("ack ").filter(is_whole) {
             seen.push(line[at + 4..].to_owned());
         }
     }
@@ -239,35 +265,84 @@ async fn a_kill_during_writes_loses_nothing() {
     assert!(!acknowledged.is_empty());
 }
 
+/// A vault with facts that a person edits, closed.
+async fn with_facts(root: &Path) {
+    let facts = root.join("entries/global/facts");
+    fs::create_dir_all(&facts).unwrap();
+    for number in 0..FACTS {
+        fs::write(facts.join(format!("{number}.md")), format!("Statement {number} of version 0\n")).unwrap();
+    }
+    open(root).await.close().await.unwrap();
+}
+
+/// Edits each fact, as an editor that replaces the file.
+fn edit_facts(root: &Path, version: u64) {
+    for file in files(&root.join("entries/global/facts")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let edited = text.replace(&format!("version {version}\n"), &format!("version {}\n", version + 1));
+        let temporary = file.with_extension("new");
+        fs::write(&temporary, edited).unwrap();
+        fs::rename(temporary, file).unwrap();
+    }
+}
+
+/// The former versions of facts: each edit that was taken in leaves one.
+fn former_versions(root: &Path) -> usize {
+    let is_whole = |path: &PathBuf| path.extension().is_some_and(|end| end == "md");
+    files(&root.join("entries/global/deleted")).into_iter().filter(is_whole).count()
+}
+
+async fn expect_version(store: &VaultStore, version: u64) {
+    let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
+    let current = store.memories(&UserId::default(), &query).await.unwrap();
+    let texts: BTreeSet<String> = current.iter().map(|memory| memory.content.clone()).collect();
+    let expected: BTreeSet<String> =
+        (0..FACTS).map(|number| format!("Statement {number} of version {version}")).collect();
+    assert_eq!(texts, expected);
+    assert_eq!(current.len(), FACTS);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_during_a_look_at_edited_files_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let facts = folder.path().join("entries/global/facts");
-    fs::create_dir_all(&facts).unwrap();
-    for number in 0..60 {
-        fs::write(facts.join(format!("{number}.md")), format!("Statement {number} of version 0\n")).unwrap();
+    let root = folder.path();
+    with_facts(root).await;
+    let (mut round, mut version) = (0, 0);
+    while round < rounds() {
+        edit_facts(root, version);
+        version += 1;
+        let before = former_versions(root);
+        let some = 1 + round as usize * 11 % (FACTS / 2);
+        let is_begun = || former_versions(root) >= before + some;
+        let seen = kill_within(CERTAIN, spawn("open", root), 1, is_begun);
+        // A kill after the vault was open has hit nothing.
+        round += u64::from(!seen.iter().any(|line| line == OPENED) && former_versions(root) > before);
+        let store = check(root, round).await;
+        expect_version(&store, version).await;
+        store.close().await.unwrap();
+        assert!(version < rounds() + ATTEMPTS, "{round} of {version} kills have hit the work");
     }
-    let store = open(folder.path()).await;
-    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_under_a_watcher_that_follows_edits_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    with_facts(root).await;
     for round in 0..rounds() {
-        for file in files(&facts) {
-            let text = fs::read_to_string(&file).unwrap();
-            fs::write(&file, text.replace(&format!("version {round}"), &format!("version {}", round + 1)))
-                .unwrap();
-        }
-        // Each edit that was taken in leaves a former version among the deleted files.
-        let deleted = folder.path().join("entries/global/deleted");
-        let before = files(&deleted).len();
-        let some = round as usize * 11 % 60;
-        kill_after(spawn("open", folder.path()), 1, || files(&deleted).len() >= before + some);
-        let store = check(folder.path(), round).await;
-        let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
-        let current = store.memories(&UserId::default(), &query).await.unwrap();
-        let texts: BTreeSet<String> = current.iter().map(|memory| memory.content.clone()).collect();
-        let expected: BTreeSet<String> =
-            (0..60).map(|number| format!("Statement {number} of version {}", round + 1)).collect();
-        assert_eq!(texts, expected);
-        assert_eq!(current.len(), 60);
+        let before = former_versions(root);
+        let some = 1 + round as usize * 7 % FACTS;
+        let edited = std::cell::Cell::new(false);
+        let is_begun = || {
+            if !edited.replace(true) {
+                edit_facts(root, round);
+            }
+            former_versions(root) >= before + some
+        };
+        kill_within(CERTAIN, spawn("watch", root), 2, is_begun);
+        assert!(former_versions(root) >= before + some, "the watcher has taken nothing in");
+        let store = check(root, round).await;
+        expect_version(&store, round + 1).await;
         store.close().await.unwrap();
     }
 }
@@ -282,23 +357,108 @@ async fn a_kill_while_the_index_is_built_loses_nothing() {
     let before = content(&store).await;
     store.close().await.unwrap();
     let private = folder.path().join(".strata");
-    for round in 0..rounds() {
+    let (mut round, mut kills) = (0, 0);
+    while round < rounds() {
         fs::remove_dir_all(&private).unwrap();
         // The log of the index grows while it is built.
         let log = private.join("index.db-wal");
         let far = 40_000 * (1 + round % 9);
-        kill_after(spawn("open", folder.path()), 1, || fs::metadata(&log).is_ok_and(|log| log.len() >= far));
+        let is_far = || fs::metadata(&log).is_ok_and(|log| log.len() >= far);
+        let seen = kill_within(CERTAIN, spawn("open", folder.path()), 1, is_far);
+        (kills, round) = (kills + 1, round + u64::from(!seen.iter().any(|line| line == OPENED)));
         let store = check(folder.path(), round).await;
         assert!(content(&store).await == before, "round {round}");
         expect_acknowledged(&store, &written).await;
         store.close().await.unwrap();
+        assert!(kills < rounds() + ATTEMPTS, "{round} of {kills} kills have hit the work");
     }
+}
+
+/// A program `git` that touches a file before or after a command and then goes no further. The other commands are git's own.
+fn git_that_stops(folder: &Path, command: &str, when: &str) -> PathBuf {
+    let find = Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
+    let real = String::from_utf8(find.stdout).unwrap().trim().to_owned();
+    let reached = folder.join("reached");
+    let _ = fs::remove_file(&reached);
+    let run = if when == "after" { format!("'{real}' \"$@\"") } else { String::new() };
+    let script = format!(
+        "#!/bin/sh\ncase \" $* \" in *{command}*)\n{run}\ntouch '{}'\nexec tail -f /dev/null >/dev/null;;\nesac\nexec '{real}' \"$@\"\n",
+        reached.display()
+    );
+    let program = folder.join("git");
+    fs::write(&program, script).unwrap();
+    Command::new("chmod").arg("755").arg(program).status().unwrap();
+    reached
+}
+
+/// A child that finds the programs of a folder first.
+fn spawn_with(programs: &Path, root: &Path) -> Child {
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    start(command("git", root).env("PATH", format!("{}:{path}", programs.display())))
+}
+
+/// The history is whole, and holds everything after one more commit.
+async fn expect_history(root: &Path) {
+    let git = Git::new(root, options().clock).unwrap();
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_) | Committed::Nothing));
+    let fsck = Command::new("git").args(["fsck", "--strict"]).current_dir(root).output().unwrap();
+    assert!(fsck.status.success(), "{}", String::from_utf8_lossy(&fsck.stderr));
+    let status = Command::new("git").args(["status", "--porcelain"]).current_dir(root).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_between_the_steps_of_a_commit_loses_nothing() {
+    const STEPS: [(&str, &str); 6] = [
+        ("' update-index --add '", "before"),
+        ("' update-index --add '", "after"),
+        ("' write-tree '", "after"),
+        ("' commit-tree '", "after"),
+        ("' update-ref '", "before"),
+        ("' update-ref '", "after"),
+    ];
+    let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = folder.path();
+    let mut acknowledged = Vec::new();
+    for (round, (command, when)) in (0..rounds().max(STEPS.len() as u64)).zip(STEPS.into_iter().cycle()) {
+        let reached = git_that_stops(programs.path(), command, when);
+        // It is committed as soon as the vault is open; a stream of writes alone would be after fifteen seconds.
+        let facts = root.join("entries/global/facts");
+        fs::create_dir_all(&facts).unwrap();
+        fs::write(facts.join(format!("{round}.md")), format!("Step {round} was taken\n")).unwrap();
+        let seen = kill_within(CERTAIN, spawn_with(programs.path(), root), 3, || reached.exists());
+        acknowledged.extend(seen.into_iter().filter(|line| line.contains(' ')));
+        assert!(reached.exists(), "no commit came to {command}");
+        let store = check(root, round).await;
+        expect_acknowledged(&store, &acknowledged).await;
+        store.close().await.unwrap();
+        expect_history(root).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_git_that_hangs_holds_up_no_write() {
+    let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let reached = git_that_stops(programs.path(), "", "before");
+    let mut child = spawn_with(programs.path(), folder.path());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || lines.by_ref().map(Result::unwrap).find(|line| line.contains("ack "));
+    // Writes are acknowledged until git hangs, and then on.
+    while !reached.exists() {
+        assert!(next().is_some());
+    }
+    for _ in 0..40 {
+        assert!(next().is_some());
+    }
+    let group = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+    child.wait().unwrap();
+    check(folder.path(), 0).await.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_during_a_commit_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let git = Git::new(folder.path(), options().clock).unwrap();
     let mut acknowledged = Vec::new();
     for round in 0..rounds() {
         // A commit begins when the vault is opened, and holds this lock; later ones follow after a second of writes.
@@ -311,12 +471,6 @@ async fn a_kill_during_a_commit_loses_nothing() {
         let store = check(folder.path(), round).await;
         expect_acknowledged(&store, &acknowledged).await;
         store.close().await.unwrap();
-        assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_) | Committed::Nothing));
-        let fsck =
-            Command::new("git").args(["fsck", "--strict"]).current_dir(folder.path()).output().unwrap();
-        assert!(fsck.status.success(), "{}", String::from_utf8_lossy(&fsck.stderr));
-        let status =
-            Command::new("git").args(["status", "--porcelain"]).current_dir(folder.path()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&status.stdout), "");
+        expect_history(folder.path()).await;
     }
 }

@@ -4,16 +4,22 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 use serde_json::json;
 use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes};
 use strata_core::memory::MemoryNotes;
 use strata_core::state::State;
-use strata_core::store::{Change, ChangeSet, Forget, Idempotency, TurnQuery, session_space};
+use strata_core::store::{
+    Change, ChangeSet, Forget, Idempotency, MemoryQuery, MemorySelect, SummaryQuery, TurnQuery, session_space,
+};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes};
 use strata_core::{KeyId, Memory, MemoryId, MemoryKind, SessionId, Store, SummaryId, TurnId, UserId};
+use strata_vault::VaultStore;
 use support::{content, open};
 use uuid::Uuid;
 
@@ -369,6 +375,12 @@ proptest! {
                 let said = NewTurn { name: Some(text.clone()), ..turn(number, text) };
                 let known = Memory { session: Some(SessionId::new(name.clone()).unwrap()), ..memory(number, text) };
                 apply(&store, &user, 1, vec![append(&name, vec![said]), Change::AddMemory(Box::new(known))]).await;
+                let session = SessionId::new(name.clone()).unwrap();
+                for level in [0, 1] {
+                    let made = summary(2 * number + u128::from(level), level, text);
+                    let made = Summary { session: session.clone(), ..made };
+                    apply(&store, &user, 1, vec![Change::PutSummary(Box::new(made))]).await;
+                }
             }
             let before = content(&store).await;
             store.close().await.unwrap();
@@ -386,22 +398,139 @@ fn as_saved(text: &str, crlf: bool, mark: bool) -> String {
     if mark { format!("\u{feff}{text}") } else { text }
 }
 
-/// The files of the vault that hold summaries and memories in force.
-fn statements(root: &std::path::Path) -> Vec<std::path::PathBuf> {
+/// The files of the vault that hold turns, summaries and memories in force.
+fn items(root: &std::path::Path) -> Vec<std::path::PathBuf> {
     let is_one = |path: &std::path::PathBuf| {
         let path = path.to_string_lossy();
-        (path.contains("/summaries/") || path.contains("/facts/")) && !path.contains("/deleted/")
+        path.ends_with(".md") && !path.contains("/deleted/")
     };
     support::files(&root.join("entries")).into_iter().filter(is_one).collect()
 }
 
+/// The front matter of a file without its fences, and what stands behind them.
+fn parts(saved: &str) -> (&str, &str) {
+    let saved = saved.strip_prefix('\u{feff}').unwrap_or(saved);
+    let begin = saved.find('\n').unwrap() + 1;
+    let mut end = begin;
+    let is_fence = |line: &&str| {
+        let is_it = line.trim_end() == "---";
+        end += if is_it { 0 } else { line.len() };
+        is_it
+    };
+    let fence = saved[begin..].split_inclusive('\n').find(is_fence).expect("a front matter that ends");
+    (&saved[begin..end], &saved[end + fence.len()..])
+}
+
+/// The id of the item in a file, and the text that the file holds: byte for byte, or without the empty lines around it.
+fn said(saved: &str) -> (String, String) {
+    let (front, body) = parts(saved);
+    let line = |key: &str| {
+        front.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned())
+    };
+    let text = match line("verbatim: ") {
+        Some(_) => body.strip_suffix('\n').unwrap_or(body).to_owned(),
+        None => body.replace("\r\n", "\n").trim_matches('\n').trim_end().to_owned(),
+    };
+    (line("id: ").unwrap(), text)
+}
+
+/// The texts of all items of the session `garden`, by their ids.
+async fn texts(store: &VaultStore) -> BTreeMap<String, String> {
+    let (me, session) = (UserId::default(), SessionId::new("garden").unwrap());
+    let query = TurnQuery::Range { session: session.clone(), after: None, limit: u32::MAX };
+    let turns = store.turns(&me, &query).await.unwrap();
+    let query = SummaryQuery { session, strategy: None, status: None, limit: u32::MAX };
+    let summaries = store.summaries(&me, &query).await.unwrap();
+    let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
+    let memories = store.memories(&me, &query).await.unwrap();
+    let turns = turns.into_iter().map(|turn| (turn.id.to_string(), turn.content));
+    let summaries = summaries.into_iter().map(|summary| (summary.id.to_string(), summary.text));
+    turns
+        .chain(summaries)
+        .chain(memories.into_iter().map(|memory| (memory.id.to_string(), memory.content)))
+        .collect()
+}
+
+/// What a person does to a file.
+#[derive(Debug, Clone)]
+enum Edit {
+    Append(String),
+    Replace(String),
+    Front,
+}
+
+impl Edit {
+    fn of(&self, old: &str) -> String {
+        let (front, body) = parts(old);
+        match self {
+            Self::Append(text) => format!("{old}{text}\nEdited\n"),
+            Self::Replace(text) => format!("---\n{front}---\n{text}\n"),
+            Self::Front => format!("---\nmood: mine   # a note\n{front}weather: [fog, rain]\n---\n{body}"),
+        }
+    }
+}
+
+fn any_edit() -> impl proptest::strategy::Strategy<Value = Edit> {
+    prop_oneof![
+        "[^\0]{0,40}".prop_map(Edit::Append),
+        "(?s)[^\0]{0,60}".prop_map(Edit::Replace),
+        Just(Edit::Front),
+    ]
+}
+
+/// A vault with a turn, a memory and two summaries that hold a text.
+async fn with_items(root: &std::path::Path, text: &str) -> VaultStore {
+    let (store, me) = (open(root).await, UserId::default());
+    let known = Memory { session: Some(SessionId::new("garden").unwrap()), ..memory(1, text) };
+    apply(&store, &me, 1, vec![append("garden", vec![turn(1, text)])]).await;
+    apply(&store, &me, 2, vec![Change::AddMemory(Box::new(known))]).await;
+    for (number, level) in [(1, 1), (2, 0)] {
+        apply(&store, &me, 3, vec![Change::PutSummary(Box::new(summary(number, level, text)))]).await;
+    }
+    store
+}
+
+/// Saves each file as an editor would; the vault then holds just what the files say, also when the index is built anew.
+async fn expect_edits(
+    root: &std::path::Path,
+    store: VaultStore,
+    edit: &Edit,
+    as_saved: impl Fn(&str) -> String,
+) {
+    let files = items(root);
+    assert_eq!(files.len(), 4);
+    let mut expected = BTreeMap::new();
+    for path in &files {
+        let saved = as_saved(&edit.of(&std::fs::read_to_string(path).unwrap()));
+        let (id, text) = said(&saved);
+        expected.insert(id, text);
+        std::fs::write(path, saved).unwrap();
+    }
+    store.sync().await.unwrap();
+    assert_eq!(support::problems(&store).await, Vec::<String>::new());
+    assert!(texts(&store).await == expected, "{:?} is not {expected:?}", texts(&store).await);
+    if matches!(edit, Edit::Front) {
+        let is_kept = |path: &std::path::PathBuf| {
+            let text = std::fs::read_to_string(path).unwrap();
+            text.contains("mood: mine   # a note") && text.contains("weather: [fog, rain]")
+        };
+        assert!(files.iter().all(is_kept), "the person's own keys stay");
+    }
+    let before = content(&store).await;
+    store.close().await.unwrap();
+    std::fs::remove_dir_all(root.join(".strata")).unwrap();
+    let store = open(root).await;
+    assert!(content(&store).await == before);
+    store.close().await.unwrap();
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn an_edit_outside_of_any_summary_and_memory_is_taken_in_and_lasts(
+    fn an_edit_outside_of_any_item_is_taken_in_and_lasts(
         text in "(?s)[^\0]{0,80}",
-        edit in "[^\0]{0,40}",
+        edit in any_edit(),
         lines in proptest::collection::vec("(---|\\.\\.\\.|id: x|# h|)", 0..4),
         crlf: bool,
         mark: bool,
@@ -409,32 +538,64 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(async {
             let folder = tempfile::tempdir().unwrap();
-            let store = open(folder.path()).await;
-            let me = UserId::default();
             let text = format!("{text}\n{}", lines.join("\n"));
-            let known = Memory { session: Some(SessionId::new("garden").unwrap()), ..memory(1, &text) };
-            apply(&store, &me, 1, vec![append("garden", vec![turn(1, "hi")])]).await;
-            apply(&store, &me, 2, vec![Change::AddMemory(Box::new(known))]).await;
-            for (number, level) in [(1, 1), (2, 0)] {
-                apply(&store, &me, 3, vec![Change::PutSummary(Box::new(summary(number, level, &text)))]).await;
-            }
-            let files = statements(folder.path());
-            assert_eq!(files.len(), 3);
-            for path in &files {
-                let old = std::fs::read_to_string(path).unwrap();
-                std::fs::write(path, as_saved(&format!("{old}{edit}\nEdited\n"), crlf, mark)).unwrap();
-            }
-            store.sync().await.unwrap();
-            assert_eq!(support::problems(&store).await, Vec::<String>::new());
-            let before = content(&store).await;
-            assert_eq!(before.matches("Edited").count(), 3, "{before}");
-            store.close().await.unwrap();
-            std::fs::remove_dir_all(folder.path().join(".strata")).unwrap();
-            let store = open(folder.path()).await;
-            assert_eq!(content(&store).await, before);
-            store.close().await.unwrap();
+            let store = with_items(folder.path(), &text).await;
+            expect_edits(folder.path(), store, &edit, |text| as_saved(text, crlf, mark)).await;
         });
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_megabyte_with_changed_line_ends_and_keys_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = with_items(folder.path(), &"表 --- \r\n".repeat(90_000)).await;
+    expect_edits(folder.path(), store, &Edit::Front, |text| text.replace("\r\n", "\n")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_files_lie_where_the_design_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, me) = (open(folder.path()).await, UserId::default());
+    let reply = NewTurn { role: Role::Assistant, ..turn(2, "Use compost") };
+    apply(&store, &me, 10, vec![append("garden", vec![turn(1, "My roses wilt"), reply])]).await;
+    let bound = Memory { session: Some(SessionId::new("garden").unwrap()), ..memory(1, "Grows roses") };
+    apply(&store, &me, 11, vec![Change::AddMemory(Box::new(bound.clone()))]).await;
+    let later = Memory { id: MemoryId(id(1_002)), content: "Grows lilies".to_owned(), ..bound };
+    let close = |by| Change::CloseMemory { id: MemoryId(id(1_001)), valid_to: at(12), replaced_by: Some(by) };
+    apply(&store, &me, 12, vec![Change::AddMemory(Box::new(later.clone())), close(later.id)]).await;
+    apply(&store, &me, 13, vec![Change::AddMemory(Box::new(memory(3, "Lives in Porto")))]).await;
+    for (number, level) in [(1, 1), (2, 1), (3, 2), (4, 3)] {
+        apply(&store, &me, 14, vec![Change::PutSummary(Box::new(summary(number, level, "On roses")))]).await;
+    }
+    // The root before it, which the next one replaces, is kept among the deleted files.
+    apply(&store, &me, 15, vec![Change::PutSummary(Box::new(summary(5, 3, "On roses and lilies")))]).await;
+    let dated = |time: Timestamp, id: &str| format!("{time}__{id}.md").replace(':', "-");
+    let (said, replied) = (dated(at(1), &id(1).to_string()), dated(at(2), &id(2).to_string()));
+    let fact = |number: u128| dated(at(6), &id(1_000 + number).to_string());
+    let root = summary(4, 3, "").id;
+    let mut expected = vec![
+        format!("garden/deleted/facts/{}", fact(1)),
+        format!("garden/deleted/summaries/L3/{root}.md"),
+        format!("garden/facts/{}", fact(2)),
+        "garden/summaries/L1/chunk_0.md".to_owned(),
+        "garden/summaries/L1/chunk_1.md".to_owned(),
+        "garden/summaries/L2/group_0.md".to_owned(),
+        "garden/summaries/L3/final.md".to_owned(),
+        format!("garden/turns/assistant/{replied}"),
+        format!("garden/turns/user/{said}"),
+        format!("global/facts/{}", fact(3)),
+    ];
+    expected.sort();
+    let entries = folder.path().join("entries");
+    let names = |path: &std::path::PathBuf| path.strip_prefix(&entries).unwrap().to_str().unwrap().to_owned();
+    let mut found: Vec<String> = support::files(&entries).iter().map(names).collect();
+    found.sort();
+    assert_eq!(found, expected);
+    let tombstone = std::fs::read_to_string(entries.join(&expected[0])).unwrap();
+    assert!(tombstone.contains(&format!("replaced_by: {}\n", later.id)), "{tombstone}");
+    let latest = std::fs::read_to_string(entries.join("garden/summaries/L3/final.md")).unwrap();
+    assert!(latest.ends_with("On roses and lilies\n"), "{latest}");
+    store.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -451,15 +612,5 @@ async fn bodies_of_a_megabyte_come_back() {
     delete_index(folder.path());
     let store = open(folder.path()).await;
     assert!(content(&store).await == before);
-    // Edited outside, they come back with the edit.
-    for path in statements(folder.path()) {
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, text + "Edited\n").unwrap();
-    }
-    store.sync().await.unwrap();
-    let before = content(&store).await;
-    assert_eq!(before.matches("Edited").count(), 2);
     store.close().await.unwrap();
-    delete_index(folder.path());
-    assert!(content(&open(folder.path()).await).await == before);
 }

@@ -5,6 +5,7 @@ mod forget;
 mod jobs;
 mod keys;
 mod memories;
+mod turns;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -18,6 +19,7 @@ use strata_core::{Error, ItemId, RequestId, SessionId, UserId};
 use uuid::Uuid;
 
 pub(crate) use jobs::{due_job, lease_job};
+pub(crate) use turns::correct_turns;
 
 use super::error::{Fault, Outcome};
 use super::read;

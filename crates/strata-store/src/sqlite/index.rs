@@ -232,14 +232,14 @@ pub(crate) fn remove(conn: &Connection, user_id: i64, kind: Kind, rows: &[i64]) 
     Ok(())
 }
 
-/// Indexes a memory again whose statement has changed, unless it is still in the tail.
-pub(crate) fn replace_memory(conn: &Connection, user_id: i64, row: i64, content: &str) -> Outcome<()> {
-    if find(conn, Kind::Memory, row)?.is_none() {
+/// Indexes an item again whose text has changed, unless it is still in the tail.
+pub(crate) fn replace(conn: &Connection, user_id: i64, kind: Kind, row: i64, content: &str) -> Outcome<()> {
+    if find(conn, kind, row)?.is_none() {
         return Ok(());
     }
-    remove(conn, user_id, Kind::Memory, &[row])?;
+    remove(conn, user_id, kind, &[row])?;
     let mut added = Totals::default();
-    added.add(insert(conn, user_id, Kind::Memory, row, content)?);
+    added.add(insert(conn, user_id, kind, row, content)?);
     added.store(conn, user_id, 1)
 }
 

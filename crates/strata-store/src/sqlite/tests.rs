@@ -5,7 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, StatementStatus, params};
 use strata_core::store::conformance::fixture::{ann, append, appending, at, found, job, lease, turn, words};
 use strata_core::store::{Change, ChangeSet, CheckDepth, Forget, ItemKinds, TextMatch, TextQuery, TurnQuery};
-use strata_core::{ErrorKind, SessionId, Store};
+use strata_core::vector::{ItemVector, Vector};
+use strata_core::{ErrorKind, ItemId, SessionId, Store, Turn, TurnId};
 use tempfile::TempDir;
 
 use super::scrub::Step;
@@ -77,6 +78,40 @@ async fn rows_that_take_a_forgotten_ones_number_are_indexed() {
     all_indexed(&store).await;
     assert_eq!(found(&store, &ann(), &words("cherry")).await, ["a cherry"]);
     assert!(found(&store, &ann(), &words("apple")).await.is_empty());
+    assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_corrected_turn_leaves_nothing_of_its_former_text() {
+    let folder = folder();
+    let store = open(&folder.path().join("strata.db"), Indexing::Behind);
+    let ids = append(&store, &ann(), "s", &["we met at the quarry", "the mill turns"]).await;
+    all_indexed(&store).await;
+    let vector = Vector { scale: 1.0, values: vec![1, 2] };
+    let vectors = ids.iter().map(|id| ItemVector {
+        item: ItemId::Turn(*id),
+        model: "m".to_owned(),
+        vector: vector.clone(),
+    });
+    store.apply(&ann(), ChangeSet::one(at(1), Change::PutVectors(vectors.collect()))).await.unwrap();
+    let (head, session) = (store.head(&ann()).await.unwrap(), SessionId::new("s").unwrap());
+    let version = store.session(&ann(), &session).await.unwrap().unwrap().version;
+    let query = TurnQuery::Range { session: session.clone(), after: None, limit: 10 };
+    let turn = store.turns(&ann(), &query).await.unwrap().remove(0);
+    let corrected = Turn { content: "we met at the harbour".to_owned(), token_count: 9, ..turn };
+    store.correct_turns(&ann(), at(2), vec![corrected.clone()]).await.unwrap();
+    assert_eq!(store.turns(&ann(), &query).await.unwrap()[0], corrected);
+    assert_eq!(found(&store, &ann(), &words("harbour")).await, ["we met at the harbour"]);
+    assert!(found(&store, &ann(), &words("quarry")).await.is_empty());
+    let left = store.vectors_since(&ann(), "m", 0).await.unwrap();
+    assert_eq!(left.iter().map(|vector| vector.vector.item).collect::<Vec<_>>(), [ItemId::Turn(ids[1])]);
+    // Indexes in memory load it again, and a writer who has read the session reads it again.
+    let now = store.head(&ann()).await.unwrap();
+    assert!(now.revision > head.revision && now.epoch > head.epoch, "{now:?}");
+    assert_ne!(store.session(&ann(), &session).await.unwrap().unwrap().version, version);
+    let unknown = Turn { id: TurnId(uuid::Uuid::from_u128(5)), ..corrected };
+    let error = store.correct_turns(&ann(), at(3), vec![unknown]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
 }
 

@@ -15,10 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use strata_core::job::Job;
 use strata_core::store::{Applied, ChangeSet, LeaseRequest};
-use strata_core::{Error, Result, UserId};
+use strata_core::{Error, Result, Turn, UserId};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::connection::closed;
@@ -118,6 +119,10 @@ impl Writer {
 
     pub(crate) async fn apply(&self, user: UserId, changes: ChangeSet) -> Result<Applied> {
         self.call(|answer| Call::Write(PendingWrite::Apply { user, changes, answer })).await
+    }
+
+    pub(crate) async fn correct(&self, user: UserId, at: Timestamp, turns: Vec<Turn>) -> Result<()> {
+        self.call(|answer| Call::Write(PendingWrite::Correct { user, at, turns, answer })).await.map(drop)
     }
 
     pub(crate) async fn lease_job(&self, request: LeaseRequest) -> Result<Option<Job>> {

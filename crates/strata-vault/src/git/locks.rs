@@ -26,8 +26,9 @@ pub(super) const OWN_INDEX: &str = "strata-index-";
 /// How long the lock of a checkout keeps looks away. A commit whose editor is open holds the same lock for much longer.
 const HELD: Duration = Duration::from_secs(30);
 
-/// The folder of the repository, which a file `.git` may name.
-pub(crate) fn folder(root: &Path) -> PathBuf {
+/// The folder of the repository whose checkouts change the vault's files. A person may keep it elsewhere, and a file `.git` then
+/// names it; nothing is written there.
+fn followed(root: &Path) -> PathBuf {
     let own = root.join(".git");
     let named = fs::read_to_string(&own).ok().filter(|_| own.is_file());
     match named.as_deref().and_then(|text| text.trim().strip_prefix("gitdir:")) {
@@ -49,7 +50,7 @@ pub(crate) struct Checkout {
 impl Checkout {
     /// Whether git is changing files, so that those that are missing may come back.
     pub(crate) fn is_running(&self, root: &Path) -> bool {
-        let lock = folder(root).join("index.lock");
+        let lock = followed(root).join("index.lock");
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(made) = fs::symlink_metadata(lock).and_then(|metadata| metadata.modified()) else {
             *seen = None;
@@ -87,7 +88,7 @@ pub(super) fn remove_left_behind(root: &Path, now: Timestamp) {
         Some(false) => STALE_SECS,
         None => STALE_UNSEEN_SECS,
     };
-    let folder = folder(root);
+    let folder = super::repository::folder(root);
     let mut locks: Vec<PathBuf> = LOCKS.map(|name| folder.join(name)).to_vec();
     add_locks_of_branches(&folder.join("refs"), &mut locks);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();

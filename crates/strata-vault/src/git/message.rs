@@ -39,10 +39,10 @@ impl Counts {
 }
 
 /// The first line of a message and the rest, for the paths that `git diff --name-status -z` names. Files that are `refused` are
-/// no memories.
+/// no memories. Only the files whose statements are listed are read: a change may touch very many.
 pub(super) fn describe(root: &Path, staged: &str, refused: &HashSet<String>) -> (String, String) {
     let (mut added, mut changed, mut removed) = (Counts::default(), Counts::default(), Counts::default());
-    let (mut lines, mut unusable) = (Vec::new(), 0);
+    let (mut lines, mut unusable, mut more) = (Vec::new(), 0, 0);
     let mut parts = staged.split('\0');
     while let (Some(status), Some(path)) = (parts.next(), parts.next()) {
         let Some(place) = layout::place(path).filter(|place| place.file == FileKind::Entry) else { continue };
@@ -53,20 +53,23 @@ pub(super) fn describe(root: &Path, staged: &str, refused: &HashSet<String>) -> 
             ("A", false) => &mut added,
             _ => &mut changed,
         };
-        let statement = statement(root, path);
-        if refused.contains(path) || statement.is_none() {
+        if refused.contains(path) {
             unusable += 1;
             continue;
         }
-        counts.add(place.folder);
-        let sign = match (status, place.deleted) {
-            (_, true) => '-',
-            ("A", _) => '+',
-            _ => '*',
-        };
-        if matches!(place.folder, Folder::Facts | Folder::Other) {
-            lines.extend(statement.filter(|text| !text.is_empty()).map(|text| format!("{sign} {text}")));
+        let is_listed = matches!(place.folder, Folder::Facts | Folder::Other);
+        if is_listed && lines.len() < LISTED {
+            let Some(statement) = statement(root, path) else {
+                unusable += 1;
+                continue;
+            };
+            if !statement.is_empty() {
+                lines.push(format!("{} {statement}", sign(status, place.deleted)));
+            }
+        } else if is_listed {
+            more += 1;
         }
+        counts.add(place.folder);
     }
     let mut words = Vec::new();
     for (verb, counts) in [("Add", &added), ("change", &changed), ("take out", &removed)] {
@@ -86,12 +89,18 @@ pub(super) fn describe(root: &Path, staged: &str, refused: &HashSet<String>) -> 
     if let Some(first) = subject.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    let more = lines.len().saturating_sub(LISTED);
-    lines.truncate(LISTED);
     if more > 0 {
         lines.push(format!("and {more} more"));
     }
     (subject, lines.join("\n"))
+}
+
+fn sign(status: &str, is_deleted: bool) -> char {
+    match (status, is_deleted) {
+        (_, true) => '-',
+        ("A", _) => '+',
+        _ => '*',
+    }
 }
 
 /// The beginning of an item's text; `None` if the file cannot be read.

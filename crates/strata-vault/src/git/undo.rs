@@ -4,10 +4,11 @@
 //! whose file is gone. While the vault takes the files in, git's own mark of a revert in progress keeps other commits away.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use strata_core::{Error, Result};
 
-use super::{Committed, Git, locks, message};
+use super::{Committed, Git, repository};
 use crate::disk::{Disk, NewFile};
 use crate::front::Document;
 use crate::layout::{self, FileKind};
@@ -45,11 +46,11 @@ impl Git {
     /// Takes a commit back in the files; without a name, the last one that is not taken back already. A redo takes back the last
     /// undo. If later changes are in the way, nothing happens.
     pub(crate) async fn begin(&self, step: Step, commit: Option<&str>) -> Result<TakenBack> {
-        self.expect_repository()?;
+        self.expect_repository().await?;
         if let Committed::Busy(what) = self.commit().await? {
             return Err(Error::conflict(what));
         }
-        if self.run(&["diff", "--cached", "--quiet"]).await.is_err() {
+        if self.run(&["diff", "--cached", "--quiet", "--no-ext-diff"]).await.is_err() {
             let message = "the vault's repository has staged changes; commit them or unstage them first";
             return Err(Error::conflict(message));
         }
@@ -64,6 +65,8 @@ impl Git {
             let message = format!("commit `{commit}` is a merge; take its own commits back one by one");
             return Err(Error::conflict(message));
         }
+        let changed = ["diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-only", &commit];
+        self.expect_unfiltered(&self.text(&changed).await?).await?;
         if let Err(error) = self.run(&["revert", "--no-commit", favour, &commit]).await {
             self.abort().await;
             let message =
@@ -84,17 +87,17 @@ impl Git {
         let TakenBack { commit, subject, step } = taken;
         // Nothing else is staged, see `begin`.
         self.stage().await?;
-        let staged = self.staged(&[], |_| true).await?;
+        let staged = self.staged(&[], |_, _| true).await?;
         let is_nothing = staged.is_none();
         if let Some(staged) = staged {
             let verb = if step == Step::Undo { "Undo" } else { "Redo" };
-            let (_, body) = message::describe(&self.root, &staged.changes, &self.refused());
+            let (_, body) = self.describe(&staged).await?;
             let body = format!("{REVERTS}{commit}.\n\n{body}");
             self.record(&staged, &format!("{verb} “{subject}”"), body.trim()).await?;
         }
         // Git's marks of a revert in progress.
         let _ = self.run(&["update-ref", "-d", "REVERT_HEAD"]).await;
-        let _ = std::fs::remove_file(locks::folder(&self.root).join("MERGE_MSG"));
+        let _ = std::fs::remove_file(repository::folder(&self.root).join("MERGE_MSG"));
         if is_nothing {
             let message = format!(
                 "taking back `{subject}` changes nothing, because Strata needs what it wrote; name the commit before it (`strata vault log`)"
@@ -124,18 +127,14 @@ impl Git {
     /// Where taking a commit back removes only the tombstone of an item, the item itself is meant: its file moves back to where it
     /// was. (A tombstone that is removed by hand destroys its memory.)
     async fn bring_back(&self) -> Result<()> {
-        let disk = Disk::new(&self.root);
-        let mut restored: HashSet<String> = HashSet::new();
-        for path in self.staged_paths("--diff-filter=A").await? {
-            let file = disk.read(&path).map_err(|error| unwritten(&error))?.and_then(std::result::Result::ok);
-            restored.extend(file.and_then(|file| id_of(&Document::parse(&file.bytes).ok()?)));
-        }
+        let added = self.staged_paths("--diff-filter=A").await?;
+        let restored = self.on_disk(move |git| ids_in(&git.root, &added)).await?;
         let mut files = Vec::new();
         for path in self.staged_paths("--diff-filter=D").await? {
             if !layout::place(&path).is_some_and(|place| place.deleted && place.file == FileKind::Entry) {
                 continue;
             }
-            let bytes = self.run(&["show", &format!("HEAD:{path}")]).await?.stdout;
+            let bytes = self.run(&["cat-file", "blob", &format!("HEAD:{path}")]).await?.stdout;
             let Ok(tombstone) = Document::parse(&bytes) else { continue };
             // A former statement goes with the edit that made it one.
             let is_former = tombstone.fields.contains_key("replaced_by");
@@ -144,8 +143,11 @@ impl Git {
                 files.push(NewFile { path, bytes, replaces: None, expects: None });
             }
         }
-        let written = disk.write(&files);
-        written.into_iter().try_for_each(|written| written.map(drop)).map_err(|error| unwritten(&error))
+        let write = move |git: &Self| {
+            let written = Disk::new(&git.root).write(&files);
+            written.into_iter().try_for_each(|written| written.map(drop)).map_err(|error| unwritten(&error))
+        };
+        self.on_disk(write).await
     }
 
     /// The staged paths of the vault's layout that a filter of git lets through.
@@ -154,6 +156,17 @@ impl Git {
         let listed = self.text(&[&listing[..], &super::COMMITTED].concat()).await?;
         Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
     }
+}
+
+/// The ids of the items in files.
+fn ids_in(root: &Path, paths: &[String]) -> Result<HashSet<String>> {
+    let disk = Disk::new(root);
+    let mut ids = HashSet::new();
+    for path in paths {
+        let file = disk.read(path).map_err(|error| unwritten(&error))?.and_then(std::result::Result::ok);
+        ids.extend(file.and_then(|file| id_of(&Document::parse(&file.bytes).ok()?)));
+    }
+    Ok(ids)
 }
 
 fn id_of(file: &Document) -> Option<String> {

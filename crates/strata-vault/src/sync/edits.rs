@@ -10,6 +10,7 @@ use strata_core::turn::{Hidden, HiddenReason};
 use strata_core::{Memory, MemoryId, Result, SessionId, Store, Turn, TurnId, UserId};
 
 use super::look::Found;
+use super::turns::is_displaced;
 use super::{Intake, Item, What};
 use crate::dirty::Dirty;
 use crate::form::{Given, ReadItem, SessionFile, TurnExtra};
@@ -22,11 +23,13 @@ use crate::vault::{all_summaries, unwritten};
 const IDS_A_QUERY: usize = 500;
 
 /// How a file differs from its item.
-enum Difference {
+pub(super) enum Difference {
     None,
     /// It cannot be taken in, for this reason.
     Refused(String),
     Changes(Vec<Change>),
+    /// A turn that a person has corrected, with further changes.
+    Correction(Box<Turn>, Vec<Change>),
 }
 
 impl Intake<'_> {
@@ -35,6 +38,7 @@ impl Intake<'_> {
         let rows = self.known(&items).await?;
         let mut new = Vec::new();
         let mut changed: BTreeMap<UserId, Vec<(Item, ChangeSet)>> = BTreeMap::new();
+        let mut corrected: BTreeMap<UserId, Vec<(String, Turn)>> = BTreeMap::new();
         for item in items {
             let Some(row) = rows.get(&item.key) else {
                 self.remove_leftover(&item.found)?;
@@ -46,16 +50,28 @@ impl Intake<'_> {
                 self.remove_leftover(&item.found)?;
             }
             match difference {
-                Difference::None if is_incomplete(&item) => self.note_changed(&item),
+                Difference::None if is_incomplete(&item) || is_displaced(&item, row) => {
+                    self.note_changed(&item)
+                }
                 Difference::None => self.adopt(&item.found, row)?,
                 Difference::Refused(reason) => self.report(&item.found.path, reason),
                 Difference::Changes(changes) => {
                     let set = ChangeSet::new(self.now, changes);
                     changed.entry(item.user.clone()).or_default().push((item, set));
                 }
+                Difference::Correction(turn, changes) => {
+                    // A correction may change the session's times, which its turns tell otherwise.
+                    self.dirty.sessions.insert((item.user.clone(), turn.session.clone()));
+                    let path = item.found.path.clone();
+                    corrected.entry(item.user.clone()).or_default().push((path, *turn));
+                    let set = ChangeSet::new(self.now, changes);
+                    changed.entry(item.user.clone()).or_default().push((item, set));
+                }
             }
         }
-        for (user, items) in changed {
+        let failed = self.correct(corrected).await?;
+        for (user, mut items) in changed {
+            items.retain(|(item, _)| !failed.contains(&item.found.path));
             let sets = items.iter().map(|(item, set)| (item.found.path.clone(), set.clone())).collect();
             let applied = self.apply(&user, sets).await?;
             for (item, set) in items.iter().filter(|(item, _)| applied.contains(&item.found.path)) {
@@ -295,29 +311,7 @@ impl Intake<'_> {
         Ok(changes)
     }
 
-    fn turn_difference(&self, item: &Item, reading: &ReadItem, turn: &Turn) -> Difference {
-        let Given::Turn { turn: given, .. } = &reading.given else { return Difference::None };
-        let same = given.content == turn.content
-            && given.role == turn.role
-            && (reading.bare || given.session == turn.session)
-            && (reading.timeless || given.created_at == turn.created_at);
-        if !same {
-            let reason = "a turn is what was said and does not change, so the edit has no effect; undo it, remove the file to take the turn out of \
-                 recall, or correct the memory in `facts/`";
-            return Difference::Refused(reason.to_owned());
-        }
-        let hidden = match given.hidden {
-            _ if is_brought_back(item) => None,
-            None if reading.tombstone => turn.hidden.or(self.deleted()),
-            hidden => hidden,
-        };
-        if hidden == turn.hidden {
-            return Difference::None;
-        }
-        Difference::Changes(vec![Change::HideTurns { ids: vec![turn.id], hidden }])
-    }
-
-    fn deleted(&self) -> Option<Hidden> {
+    pub(super) fn deleted(&self) -> Option<Hidden> {
         Some(Hidden { reason: HiddenReason::Deleted, at: self.now })
     }
 
@@ -440,7 +434,7 @@ fn is_incomplete(item: &Item) -> bool {
 }
 
 /// Whether an unchanged file was moved out of the deleted files.
-fn is_brought_back(item: &Item) -> bool {
+pub(super) fn is_brought_back(item: &Item) -> bool {
     let Some(before) = &item.found.elsewhere else { return false };
     let was_deleted = layout::place(&before.path).is_some_and(|place| place.deleted);
     was_deleted && !item.found.place.deleted && before.hash == item.found.hash

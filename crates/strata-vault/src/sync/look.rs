@@ -244,8 +244,7 @@ impl Vault {
             let file: UserFile = serde_json::from_slice(&seen.bytes).ok()?;
             let user = UserId::from_stored(file.user).ok()?;
             // A folder belongs to one user only, whatever its file says.
-            let own = layout::user_folder(&user).ok()?;
-            (own == format!("{}/{folder}/", layout::USERS)).then_some(user)
+            layout::is_folder_of(folder, &user).then_some(user)
         };
         place.user().or_else(named).ok_or_else(|| {
             Fault::new(format!(

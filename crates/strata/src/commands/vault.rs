@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use clap::Subcommand;
 use strata::SystemClock;
@@ -9,7 +11,7 @@ use strata::config::{StoreUrl, VaultFolder};
 use strata_core::Store;
 use strata_core::store::{MemoryQuery, MemorySelect, Page, TurnQuery};
 use strata_import::{Keys, Transferred};
-use strata_vault::{Git, VaultStore};
+use strata_vault::{Git, Progress, VaultStore};
 
 use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
@@ -136,8 +138,27 @@ async fn look(context: &Context, output: &mut Output) -> Outcome {
 
 async fn rebuild(context: &Context, output: &mut Output) -> Outcome {
     context.existing_store()?;
-    strata_vault::remove_index(&vault(context)?.path)?;
-    look(context, output).await
+    let vault = vault(context)?;
+    strata_vault::remove_index(&vault.path)?;
+    let begun = Instant::now();
+    let (bar, progress) = progress::of_files();
+    let files = Arc::new(AtomicUsize::new(0));
+    let opened = strata::open_vault(vault, Some(counted(progress, Arc::clone(&files)))).await;
+    bar.finish_and_clear();
+    let store = Arc::new(opened.map_err(|error| context.not_opened(error))?);
+    context.close_later(store.clone());
+    let (files, seconds) = (files.load(Ordering::Relaxed), begun.elapsed().as_secs_f64());
+    let rate = files as f64 / seconds;
+    output.line(format_args!("files: {files}, read and indexed in {seconds:.1} s ({rate:.0} files/s)"))?;
+    report(store.as_ref(), output).await
+}
+
+/// Notes the number of files beside telling how far they are read.
+fn counted(progress: Progress, files: Arc<AtomicUsize>) -> Progress {
+    Arc::new(move |done, all| {
+        files.store(all, Ordering::Relaxed);
+        progress(done, all);
+    })
 }
 
 async fn open(vault: &VaultFolder, context: &Context) -> Outcome<Arc<VaultStore>> {
@@ -187,8 +208,9 @@ async fn report(store: &VaultStore, output: &mut Output) -> Outcome {
     for problem in &problems {
         output.line(format_args!("{problem}"))?;
     }
-    match problems.len() {
+    match store.problem_count().await? {
         0 => Ok(()),
+        1 => Err(Failure::failed("1 file cannot be used")),
         count => Err(Failure::failed(format!("{count} files cannot be used"))),
     }
 }

@@ -51,7 +51,7 @@ fn memory_is_files_that_can_be_edited() {
         ran.stdout
     );
     ran.failed(1);
-    assert!(machine.run(&["vault", "sync"]).failed(1).contains("1 files cannot be used"));
+    assert!(machine.run(&["vault", "sync"]).failed(1).contains("1 file cannot be used"));
     // The page shows the same, with line and reason.
     let server = machine.serve(&[]);
     let (_, overview) = server.http("GET", "/inspect", "");
@@ -62,7 +62,8 @@ fn memory_is_files_that_can_be_edited() {
     }
     server.stop("TERM");
     fs::remove_file(notes.join("entries/global/facts/broken.md")).unwrap();
-    machine.run(&["vault", "rebuild"]).ok();
+    let told = machine.run(&["vault", "rebuild"]).ok();
+    assert!(told.starts_with("files: 2, read and indexed in ") && told.contains(" files/s)\n"), "{told}");
     let found = machine.run(&["search", "what does Rosa keep on the roof", "--limit", "1"]).ok();
     assert!(found.contains("pigeons"), "{found}");
     assert!(machine.run(&["backup", "copy.db"]).failed(2).contains("the store is a vault"));
@@ -148,6 +149,20 @@ fn sync_counts_what_the_files_hold_now() {
 }
 
 #[test]
+fn sync_counts_all_files_that_cannot_be_used_and_lists_the_first() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");
+    fs::create_dir_all(machine.home().join("notes/entries/global/facts")).unwrap();
+    for number in 0..53 {
+        machine.write(&format!("notes/entries/global/facts/{number}.md"), "---\nkind: mood\n---\nx\n");
+    }
+    let ran = machine.run(&["vault", "sync"]);
+    assert_eq!(ran.stdout.matches("is not a kind").count(), 50, "{}", ran.stdout);
+    assert!(ran.stdout.contains("3 further files cannot be used"), "{}", ran.stdout);
+    assert!(ran.failed(1).contains("53 files cannot be used"));
+}
+
+#[test]
 fn a_folder_of_other_files_is_read_as_no_vault_and_stays_as_it_is() {
     let machine = Machine::new();
     fs::create_dir(machine.home().join("plans")).unwrap();
@@ -217,6 +232,99 @@ fn a_server_finds_what_a_person_saves() {
     fs::write(&bees, fs::read_to_string(&bees).unwrap().replace("bees", "swans")).unwrap();
     find("swans");
     server.stop("TERM");
+}
+
+/// Runs git in a vault as a person does.
+fn git(machine: &Machine, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    let mut command = std::process::Command::new("git");
+    let output =
+        command.args(identity).args(arguments).current_dir(machine.home().join("notes")).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_was_learned_leaves_recall_when_its_commit_is_reverted() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nenable_git_versioning = true\n");
+    machine.feed(&["record", "--session", "move"], "I live in Graz.").ok();
+    machine.run(&["learn"]).ok();
+    let known = || machine.run(&["memories", "list", "--json"]).ok();
+    assert!(known().contains("lives in Graz"), "{}", known());
+    assert!(git(&machine, &["log", "-1", "--format=%B"]).contains("+ The user lives in Graz"));
+    git(&machine, &["revert", "--no-edit", "HEAD"]);
+    let found = machine.run(&["search", "where does the user live"]).ok();
+    assert!(found.contains("I live in Graz") && !found.contains("The user lives in Graz"), "{found}");
+    assert!(!known().contains("lives in Graz"), "{}", known());
+    // Learning goes on, and does not bring back what was taken back.
+    machine.feed(&["record", "--session", "move"], "I like trams.").ok();
+    machine.run(&["learn"]).ok();
+    assert!(known().contains("likes trams") && !known().contains("lives in Graz"), "{}", known());
+}
+
+#[test]
+fn a_server_with_watcher_and_history_follows_each_change_once() {
+    let machine = Machine::new();
+    let settings =
+        "memory_path = 'notes'\nenable_git_versioning = true\nstart_watcher = true\nlearn.enabled = false\n";
+    machine.write("strata.toml", settings);
+    let server = machine.serve(&[]);
+    let until = |is_so: &dyn Fn(&str) -> bool| {
+        let begun = std::time::Instant::now();
+        loop {
+            let (_, found) =
+                server.http("POST", "/search", r#"{"query": "what does Uri collect in the attic"}"#);
+            if is_so(&found) {
+                return;
+            }
+            assert!(begun.elapsed().as_secs() < 60, "{found}");
+        }
+    };
+    let (status, _) = server.http("POST", "/memories", r#"{"text": "Uri collects stamps in the attic"}"#);
+    assert!((200..300).contains(&status), "{status}");
+    until(&|found| found.contains("stamps"));
+    let facts = machine.home().join("notes/entries/global/facts");
+    for thing in ["clocks", "kites", "lamps"] {
+        machine.write(
+            &format!("notes/entries/global/facts/{thing}.md"),
+            &format!("Uri collects {thing} in the attic\n"),
+        );
+        until(&|found| found.contains(thing));
+    }
+    let lamps = facts.join("lamps.md");
+    fs::write(&lamps, fs::read_to_string(&lamps).unwrap().replace("lamps", "lanterns")).unwrap();
+    until(&|found| found.contains("lanterns"));
+    // The edits of a moment are one commit, or each its own; what Strata writes itself makes no further ones.
+    let is_committed = || git(&machine, &["--no-optional-locks", "status", "--porcelain"]).is_empty();
+    let begun = std::time::Instant::now();
+    while !is_committed() {
+        assert!(begun.elapsed().as_secs() < 60);
+    }
+    // Taken back with Strata beside the server, and with git alone.
+    machine.write("notes/entries/global/facts/maps.md", "Uri collects maps in the attic\n");
+    until(&|found| found.contains("maps"));
+    while !is_committed() {
+        assert!(begun.elapsed().as_secs() < 60);
+    }
+    machine.run(&["vault", "undo"]).ok();
+    until(&|found| !found.contains("maps"));
+    machine.run(&["vault", "redo"]).ok();
+    until(&|found| found.contains("maps"));
+    git(&machine, &["revert", "--no-edit", "HEAD"]);
+    until(&|found| !found.contains("maps") && found.contains("lanterns"));
+    assert_eq!(server.stop("TERM").0, Some(0));
+    assert_eq!(git(&machine, &["status", "--porcelain"]), "");
+    let commits = git(&machine, &["log", "--oneline"]).lines().count();
+    assert!((4..=14).contains(&commits), "{commits}: {}", git(&machine, &["log", "--oneline"]));
+    let versions = files(&machine.home().join("notes/entries"), "/facts/");
+    let holding = |word: &str| {
+        versions
+            .iter()
+            .filter(|path| fs::read_to_string(path).unwrap().contains(&format!("collects {word} ")))
+            .count()
+    };
+    assert_eq!(["stamps", "clocks", "kites", "lamps", "lanterns"].map(holding), [1; 5]);
 }
 
 #[cfg(target_os = "linux")]

@@ -32,12 +32,15 @@ impl Writing<'_> {
             Forget::User => self.forget_user()?,
         }
         scrub::mark(self.conn)?;
-        if self.applied.removed != before {
-            let sql = "UPDATE users SET revision = revision + 1, epoch = epoch + 1 WHERE id = ?1 RETURNING revision";
-            self.revision = self.conn.prepare_cached(sql)?.query_row([self.user_id], |row| row.get(0))?;
-            self.clear_segments()?;
-        }
-        Ok(())
+        if self.applied.removed != before { self.begin_epoch() } else { Ok(()) }
+    }
+
+    /// Notes that something was destroyed, so that nothing that was made of it before is used.
+    pub(super) fn begin_epoch(&mut self) -> Outcome<()> {
+        let sql =
+            "UPDATE users SET revision = revision + 1, epoch = epoch + 1 WHERE id = ?1 RETURNING revision";
+        self.revision = self.conn.prepare_cached(sql)?.query_row([self.user_id], |row| row.get(0))?;
+        self.clear_segments()
     }
 
     fn forget_session(&mut self, session: &SessionId) -> Outcome<()> {

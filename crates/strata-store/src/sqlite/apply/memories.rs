@@ -90,7 +90,7 @@ impl Writing<'_> {
                 micros(self.at),
                 self.revision
             ])?;
-        index::replace_memory(self.conn, self.user_id, number, &content)?;
+        index::replace(self.conn, self.user_id, index::Kind::Memory, number, &content)?;
         // A vector of the old statement would match questions that the new one does not answer.
         self.conn
             .prepare_cached("DELETE FROM vectors WHERE user_id = ?1 AND kind = 1 AND item = ?2")?

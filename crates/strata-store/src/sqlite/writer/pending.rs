@@ -1,9 +1,10 @@
 //! The writes of one group: a write whose caller waits, and its result until the group is committed.
 
+use jiff::Timestamp;
 use rusqlite::Connection;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{Applied, Change, ChangeSet, LeaseRequest};
-use strata_core::{Error, Result, UserId};
+use strata_core::{Error, Result, Turn, UserId};
 use tokio::sync::oneshot;
 
 use super::super::apply;
@@ -13,6 +14,7 @@ use super::super::error::{Outcome, repeat};
 /// more flush of the disk.
 pub(in super::super) enum PendingWrite {
     Apply { user: UserId, changes: ChangeSet, answer: oneshot::Sender<Result<Applied>> },
+    Correct { user: UserId, at: Timestamp, turns: Vec<Turn>, answer: oneshot::Sender<Result<Applied>> },
     Lease { request: LeaseRequest, answer: oneshot::Sender<Result<Option<Job>>> },
 }
 
@@ -21,7 +23,7 @@ impl PendingWrite {
     pub(super) fn items(&self) -> usize {
         match self {
             Self::Apply { changes, .. } => indexable(changes),
-            Self::Lease { .. } => 0,
+            Self::Correct { .. } | Self::Lease { .. } => 0,
         }
     }
 
@@ -31,6 +33,7 @@ impl PendingWrite {
             Self::Apply { changes, .. } => {
                 changes.changes.iter().any(|change| matches!(change, Change::Forget(_)))
             }
+            Self::Correct { .. } => true,
             Self::Lease { .. } => false,
         }
     }
@@ -45,7 +48,7 @@ impl PendingWrite {
                 Change::RetryJob { .. } => true,
                 _ => false,
             }),
-            Self::Lease { .. } => false,
+            Self::Correct { .. } | Self::Lease { .. } => false,
         }
     }
 
@@ -53,6 +56,7 @@ impl PendingWrite {
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Apply { changes, .. } => size(changes),
+            Self::Correct { turns, .. } => turns.iter().map(|turn| turn.content.len()).sum(),
             Self::Lease { .. } => 0,
         }
     }
@@ -64,6 +68,10 @@ impl PendingWrite {
                 let result = in_savepoint(conn, |conn| apply::apply(conn, &user, changes));
                 ServedWrite::Applied { result: result.map_err(Error::from), answer }
             }
+            Self::Correct { user, at, turns, answer } => {
+                let result = in_savepoint(conn, |conn| apply::correct_turns(conn, &user, at, &turns));
+                ServedWrite::Applied { result: result.map_err(Error::from), answer }
+            }
             Self::Lease { request, answer } => {
                 let result = in_savepoint(conn, |conn| apply::lease_job(conn, &request));
                 ServedWrite::Leased { result: Box::new(result.map_err(Error::from)), answer }
@@ -73,7 +81,9 @@ impl PendingWrite {
 
     pub(super) fn answer_failed(self, error: &Error) {
         match self {
-            Self::Apply { answer, .. } => drop(answer.send(Err(repeat(error)))),
+            Self::Apply { answer, .. } | Self::Correct { answer, .. } => {
+                drop(answer.send(Err(repeat(error))));
+            }
             Self::Lease { answer, .. } => drop(answer.send(Err(repeat(error)))),
         }
     }
