@@ -139,7 +139,8 @@ impl Reader {
         }
         self.number += 1;
         let line: Line = self.parsed(&text)?;
-        if may_hold_nul(&text) {
+        // JSON can write a NUL character as an escape alone. Most lines are not parsed twice.
+        if text.windows(6).any(|part| part == br"\u0000") {
             check_nul("the line", &self.parsed::<Value>(&text)?)
                 .map_err(|error| self.wrong(error.message()))?;
         }
@@ -184,11 +185,6 @@ impl Reader {
         let message = format!("line {}: {}; nothing was imported", self.number, error.message());
         Error::new(error.kind(), message).with_source(error)
     }
-}
-
-/// Whether a line of JSON may hold a NUL character, which JSON can only write as an escape. Most lines are not parsed twice.
-fn may_hold_nul(text: &[u8]) -> bool {
-    text.windows(6).any(|part| part == br"\u0000")
 }
 
 fn shown_reason(reason: &str) -> String {
