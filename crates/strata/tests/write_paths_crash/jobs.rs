@@ -102,7 +102,7 @@ fn retry_until_killed(store: &TestStore, people: &[String], deadly: u64) -> Vec<
             thread::spawn(move || {
                 let answered = |job: &String| retry(&mut client, &person, job).is_ok_and(|done| done);
                 let taken = jobs.into_iter().take_while(answered).map(|job| (person.clone(), job));
-                taken.inspect(|_| drop(told.send(()))).collect::<Vec<_>>()
+                taken.inspect(|_| told.send(()).unwrap_or_default()).collect::<Vec<_>>()
             })
         })
         .collect();
