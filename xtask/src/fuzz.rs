@@ -27,6 +27,13 @@ pub(crate) struct Arguments {
     list: bool,
 }
 
+impl Arguments {
+    /// Every target, for a minute.
+    pub(crate) fn every_target() -> Self {
+        Self { targets: Vec::new(), minutes: 1, plain: false, list: false }
+    }
+}
+
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let has_nightly = process::succeeds("cargo", &["+nightly", "--version"]);
     if arguments.list || arguments.plain || !has_nightly {

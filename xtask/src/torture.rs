@@ -1,15 +1,15 @@
 //! `cargo xtask torture`: the tests of bad days, again and again for as long as one likes, and one table of what they found.
 //!
 //! The tests themselves stand beside the code; `cargo xtask check` runs each of them once. To add a campaign, add a line to
-//! [`CAMPAIGNS`].
+//! [`CAMPAIGNS`]. A long run also looks for new inputs of every parser (`cargo xtask fuzz`).
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::test_run;
 use crate::workspace::Workspace;
+use crate::{fuzz, test_run};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -38,30 +38,52 @@ impl Arguments {
 
     fn wants(&self, campaign: &Campaign) -> bool {
         let is_named = self.only.as_ref().is_none_or(|only| campaign.name.contains(only.as_str()));
-        is_named && (!self.is_share || campaign.name.starts_with("kills") || campaign.name == "parsers")
+        match &campaign.work {
+            Work::Fuzz => is_named && (self.minutes >= LONG_MINUTES || self.only.is_some()),
+            Work::Tests { .. } => {
+                is_named
+                    && (!self.is_share || campaign.name.starts_with("kills") || campaign.name == "parsers")
+            }
+        }
     }
 }
+
+/// A run of so many minutes also runs each target of `cargo xtask fuzz`, for one minute.
+const LONG_MINUTES: u64 = 60;
 
 /// Tests of one promise.
 struct Campaign {
     name: &'static str,
-    package: &'static str,
-    /// The test binary; `None` for the tests inside the library.
-    test: Option<&'static str>,
-    /// Only tests whose names hold this.
-    filter: Option<&'static str>,
+    work: Work,
     /// The rounds of a run, if they are more than those of the check.
     rounds: Option<u64>,
 }
 
-const CAMPAIGNS: [Campaign; 23] = [
-    whole("kills while turns are appended", "strata", "crash"),
-    whole("kills during chats", "strata", "proxy_crash"),
-    whole("kills while Strata learns", "strata", "learning_crash"),
-    whole("kills under every kind of write", "strata", "write_paths_crash"),
-    whole("kills during compaction", "strata", "compaction_crash"),
+/// What a campaign runs.
+enum Work {
+    Tests {
+        package: &'static str,
+        /// The test binary; `None` for the tests inside the library.
+        test: Option<&'static str>,
+        /// Only tests whose names hold this.
+        filter: Option<&'static str>,
+    },
+    /// Every target of `cargo xtask fuzz`.
+    Fuzz,
+}
+
+/// The rounds of a test that kills, on each kind of store. The check runs fewer on stores other than SQLite.
+const ROUNDS_OF_KILLS: u64 = 10;
+
+const CAMPAIGNS: [Campaign; 25] = [
+    kills("kills while turns are appended", "strata", "crash"),
+    kills("kills during chats", "strata", "proxy_crash"),
+    kills("kills while Strata learns", "strata", "learning_crash"),
+    kills("kills under every kind of write", "strata", "write_paths_crash"),
+    kills("kills during compaction", "strata", "compaction_crash"),
     Campaign { rounds: Some(20), ..whole("kills of a vault", "strata-vault", "crash") },
     whole("kills while contexts are saved", "strata-context", "crash"),
+    whole("kills of imports", "strata-import", "import_crash"),
     Campaign {
         rounds: Some(20),
         ..whole("kills of one of several processes", "strata", "postgres_processes")
@@ -81,19 +103,25 @@ const CAMPAIGNS: [Campaign; 23] = [
     whole("memory of large requests", "strata", "limits"),
     part("slow clients", "strata-server", "serve::tests"),
     whole("parsers", "strata-fuzz", "targets"),
+    Campaign { name: "parsers, fuzzed", work: Work::Fuzz, rounds: None },
 ];
 
 const fn whole(name: &'static str, package: &'static str, test: &'static str) -> Campaign {
-    Campaign { name, package, test: Some(test), filter: None, rounds: None }
+    Campaign { name, work: Work::Tests { package, test: Some(test), filter: None }, rounds: None }
+}
+
+const fn kills(name: &'static str, package: &'static str, test: &'static str) -> Campaign {
+    Campaign { rounds: Some(ROUNDS_OF_KILLS), ..whole(name, package, test) }
 }
 
 /// The tests of a library whose names hold a word.
 const fn part(name: &'static str, package: &'static str, word: &'static str) -> Campaign {
-    Campaign { name, package, test: None, filter: Some(word), rounds: None }
+    Campaign { name, work: Work::Tests { package, test: None, filter: Some(word) }, rounds: None }
 }
 
 const fn clocks(name: &'static str, package: &'static str, test: &'static str) -> Campaign {
-    Campaign { filter: Some("clock"), ..whole(name, package, test) }
+    let work = Work::Tests { package, test: Some(test), filter: Some("clock") };
+    Campaign { name, work, rounds: None }
 }
 
 /// What became of a campaign.
@@ -160,18 +188,15 @@ fn run_once(
     variation: Variation,
 ) -> Result<()> {
     let began = Instant::now();
-    let mut cargo = workspace.cargo();
-    test_run::with_venv(workspace, arguments(&mut cargo, campaign))?;
-    let told = workspace.target()?.join("torture-kills");
-    // The file is there only if an earlier run was cut off.
-    let _ = std::fs::remove_file(&told);
-    cargo.env("STRATA_TEST_SEED", variation.seed.to_string()).env("STRATA_TEST_KILLS", &told);
-    if let Some(rounds) = variation.rounds {
-        cargo.env("STRATA_TEST_ROUNDS", rounds.to_string());
-    }
-    let outcome = cargo.status()?.success();
-    record.kills += kills(&std::fs::read(&told).unwrap_or_default());
-    match outcome {
+    let passes = match campaign.work {
+        Work::Fuzz => fuzz::run(workspace, &fuzz::Arguments::every_target()).is_ok(),
+        Work::Tests { package, test, filter } => {
+            let mut cargo = workspace.cargo();
+            test_run::with_venv(workspace, arguments(&mut cargo, package, test, filter))?;
+            run_tests(workspace, &mut cargo, record, &variation)?
+        }
+    };
+    match passes {
         true => record.passed += 1,
         false => record.failed += 1,
     }
@@ -179,19 +204,43 @@ fn run_once(
     Ok(())
 }
 
+/// Runs tests that count their kills, and returns whether they passed.
+fn run_tests(
+    workspace: &Workspace,
+    cargo: &mut Command,
+    record: &mut Record,
+    variation: &Variation,
+) -> Result<bool> {
+    let told = workspace.target()?.join("torture-kills");
+    // The file is there only if an earlier run was cut off.
+    let _ = std::fs::remove_file(&told);
+    cargo.env("STRATA_TEST_SEED", variation.seed.to_string()).env("STRATA_TEST_KILLS", &told);
+    if let Some(rounds) = variation.rounds {
+        cargo.env("STRATA_TEST_ROUNDS", rounds.to_string());
+    }
+    let passes = cargo.status()?.success();
+    record.kills += count_kills(&std::fs::read(&told).unwrap_or_default());
+    Ok(passes)
+}
+
 /// The number of processes that the tests have killed: one byte each.
-fn kills(told: &[u8]) -> u64 {
+fn count_kills(told: &[u8]) -> u64 {
     told.len() as u64
 }
 
 /// The whole workspace is named, so that its builds have the same features as those of the check and nothing is built anew.
-fn arguments<'a>(cargo: &'a mut Command, campaign: &Campaign) -> &'a mut Command {
-    let target = match campaign.test {
+fn arguments<'a>(
+    cargo: &'a mut Command,
+    package: &str,
+    test: Option<&str>,
+    filter: Option<&str>,
+) -> &'a mut Command {
+    let target = match test {
         Some(test) => vec!["--test", test],
         None => vec!["--lib"],
     };
     if test_run::has_nextest() {
-        let tests = campaign.filter.map(|filter| format!(" & test({filter})")).unwrap_or_default();
+        let tests = filter.map(|filter| format!(" & test({filter})")).unwrap_or_default();
         cargo.args([
             "nextest",
             "run",
@@ -200,9 +249,9 @@ fn arguments<'a>(cargo: &'a mut Command, campaign: &Campaign) -> &'a mut Command
             "--no-fail-fast",
             "--workspace",
         ]);
-        return cargo.args(target).args(["-E", &format!("package(={}){tests}", campaign.package)]);
+        return cargo.args(target).args(["-E", &format!("package(={package}){tests}")]);
     }
-    cargo.args(["test", "--no-fail-fast", "-p", campaign.package]).args(target).args(campaign.filter)
+    cargo.args(["test", "--no-fail-fast", "-p", package]).args(target).args(filter)
 }
 
 fn names() -> String {
@@ -235,10 +284,22 @@ mod tests {
             "compaction",
             "contexts",
             "several processes",
+            "imports",
             "parsers",
         ] {
             assert!(names.iter().any(|name| name.contains(word)), "{word}: {names:?}");
         }
+        assert!(!names.contains(&"parsers, fuzzed"), "it takes too long");
+    }
+
+    #[test]
+    fn a_long_run_fuzzes_every_parser() {
+        let arguments = |minutes| Arguments { minutes, only: None, is_share: false, rounds: None, kills: 0 };
+        let fuzzed = |arguments: &Arguments| {
+            CAMPAIGNS.iter().any(|campaign| matches!(campaign.work, Work::Fuzz) && arguments.wants(campaign))
+        };
+        assert!(fuzzed(&arguments(LONG_MINUTES)));
+        assert!(!fuzzed(&arguments(2)));
     }
 
     /// The tests of all crates: the package, the name and the text of each.
@@ -257,6 +318,14 @@ mod tests {
         found
     }
 
+    /// The package and the test binary of a campaign that runs tests.
+    fn tests_of(campaign: &Campaign) -> Option<(&str, Option<&str>)> {
+        match campaign.work {
+            Work::Tests { package, test, .. } => Some((package, test)),
+            Work::Fuzz => None,
+        }
+    }
+
     /// A crash test that no campaign runs would not be repeated.
     #[test]
     fn every_crash_test_is_in_a_campaign_of_kills() {
@@ -267,36 +336,32 @@ mod tests {
                 continue;
             }
             let is_run = |campaign: &Campaign| {
-                campaign.package == package
-                    && campaign.test == Some(&name)
-                    && campaign.name.starts_with("kills")
+                campaign.name.starts_with("kills")
+                    && tests_of(campaign) == Some((package.as_str(), Some(name.as_str())))
             };
-            // An import is one command, which its own test kills at every step.
-            assert!(name == "import_crash" || CAMPAIGNS.iter().any(is_run), "{package} {name}");
+            assert!(CAMPAIGNS.iter().any(is_run), "{package} {name}");
         }
     }
 
     #[test]
     fn a_campaign_runs_its_own_tests_alone() {
-        for campaign in &CAMPAIGNS {
+        for (package, test) in CAMPAIGNS.iter().filter_map(tests_of) {
             let mut cargo = Command::new("cargo");
-            let given: Vec<String> = arguments(&mut cargo, campaign)
+            let given: Vec<String> = arguments(&mut cargo, package, test, None)
                 .get_args()
                 .map(|argument| argument.to_string_lossy().into_owned())
                 .collect();
-            assert!(given.iter().any(|argument| argument.contains(campaign.package)), "{given:?}");
-            assert!(campaign.test.is_none_or(|test| given.contains(&test.to_owned())), "{given:?}");
+            assert!(given.iter().any(|argument| argument.contains(package)), "{given:?}");
+            assert!(test.is_none_or(|test| given.contains(&test.to_owned())), "{given:?}");
         }
     }
 
     #[test]
     fn every_campaign_names_tests_that_exist() {
         let tests = tests();
-        for campaign in &CAMPAIGNS {
-            let is_it = |name: &str| {
-                tests.iter().any(|(package, test, _)| package == campaign.package && test == name)
-            };
-            assert!(campaign.test.is_none_or(is_it), "{}", campaign.name);
+        for (package, test) in CAMPAIGNS.iter().filter_map(tests_of) {
+            let is_it = |name: &str| tests.iter().any(|(of, test, _)| of == package && test == name);
+            assert!(test.is_none_or(is_it), "{package} {test:?}");
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use strata_core::id::TurnId;
+use strata_core::id::{MemoryId, TurnId};
+use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
+use strata_core::turn::Metadata;
 use uuid::Uuid;
 
 use crate::filter::Filter;
@@ -27,17 +29,41 @@ pub fn answers(data: &[u8]) {
     let said =
         Said { turn: TurnId(Uuid::nil()), name: None, text: "I moved to Porto", at: Timestamp::UNIX_EPOCH };
     let _ = answer::statements(&text, &[said]);
-    for new in [0, 1, 3] {
-        if let Ok(plan) = answer::plan(&text, &[], new) {
-            assert!(plan.check(0, new).is_ok(), "{plan:?}");
+    let memories = [known("The user lives in Faro", MemoryKind::Fact), known("Call Ana", MemoryKind::Todo)];
+    for known in [&[][..], &[&memories[0]][..], &[&memories[0], &memories[1]][..]] {
+        for new in [0, 1, 3] {
+            if let Ok(plan) = answer::plan(&text, known, new) {
+                assert!(plan.check(known.len(), new).is_ok(), "{plan:?}");
+            }
         }
     }
 }
 
-/// Content that is put into a prompt: it stays harmless if it is made harmless twice.
+/// A memory that a plan may be about.
+fn known(content: &str, kind: MemoryKind) -> Memory {
+    Memory {
+        id: MemoryId(Uuid::nil()),
+        session: None,
+        agent: None,
+        kind,
+        content: content.to_owned(),
+        confidence: 1.0,
+        valid_from: Timestamp::UNIX_EPOCH,
+        valid_to: None,
+        recorded_at: Timestamp::UNIX_EPOCH,
+        replaced_by: None,
+        source_turns: Vec::new(),
+        source_summary: None,
+        metadata: Metadata::default(),
+        notes: MemoryNotes::default(),
+        hidden: None,
+    }
+}
+
+/// Content that is put into a prompt: harmless content is not changed again.
 pub fn prompt_content(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let once = neutral(&text);
     assert!(once.len() <= 8 * text.len() + 16, "a text does not grow without limit");
-    let _ = neutral(&once);
+    assert_eq!(neutral(&once), once, "a harmless text stays as it is");
 }

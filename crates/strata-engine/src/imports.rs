@@ -14,7 +14,7 @@ use strata_core::id::{SessionId, SummaryId, TurnId, UserId};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
-use strata_core::turn::{NewMessage, NewTurn};
+use strata_core::turn::{Metadata, NewMessage, NewTurn};
 
 /// The data of another program about a session, without its messages.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -103,6 +103,11 @@ impl Imports {
     /// the one invalid message of a batch.
     pub fn check_content(&self, content: &str) -> Result<()> {
         self.limits.check_text("`content`", content)
+    }
+
+    /// Checks whether the metadata of a message or a memory can be stored.
+    pub fn check_metadata(&self, metadata: &Metadata) -> Result<()> {
+        self.limits.check_metadata("`metadata`", metadata)
     }
 
     /// Imports another program's data about a session, all or none. Existing data stay: a title, a started diagnosis, a

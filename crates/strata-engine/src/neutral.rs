@@ -45,7 +45,12 @@ const SPEAKERS: [&str; 16] = [
 
 /// A text in which no tag and no line can be taken for the prompt's own.
 pub fn neutral(text: &str) -> String {
-    quote_lines(&neutral_tags(text)).into_owned()
+    let mut safe = neutral_tags(text).into_owned();
+    // The mark of a quoted line may close a tag that the line before it has begun.
+    while let Cow::Owned(quoted) = quote_lines(&safe) {
+        safe = neutral_tags(&quoted).into_owned();
+    }
+    safe
 }
 
 /// A text in which no tag can be taken for the prompt's own.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use strata_core::id::TurnId;
 use strata_core::memory::{MemoryKind, MemoryNotes, TodoState};
+use strata_core::nul::check_nul;
 use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::turn::{Hidden, Metadata, NewMessage};
 use strata_core::{Error, Memory, MemoryId, Result, Role, SessionId, Turn, UserId};
@@ -206,16 +207,35 @@ pub(crate) fn check(contents: &mut Contents, engine: &Engine, target: &Target, s
         messages.retain(|said| {
             number += 1;
             let at = format!("{place}, message {number}");
-            holds(&at, engine.imports.check_content(&said.content))
+            holds(&at, check_said(said, engine))
         });
     }
-    chats.retain(|chat| holds(&chat.place, target.user(chat.user.as_deref()).map(drop)));
-    memories.retain(|memory| {
-        let user = target.owner(memory).map(drop);
-        let content = engine.imports.check_content(&memory.content);
-        holds(&memory.place, user.and(content))
-    });
+    chats.retain(|chat| holds(&chat.place, check_chat(chat, target)));
+    memories.retain(|memory| holds(&memory.place, check_memory(memory, engine, target)));
     failed.map_or(Ok(()), Err)
+}
+
+fn check_said(said: &Said, engine: &Engine) -> Result<()> {
+    engine.imports.check_content(&said.content)?;
+    check_names([("`id`", &said.id), ("`name`", &said.name)])
+}
+
+/// The conversation's own name is kept in the metadata of its turns.
+fn check_chat(chat: &Chat, target: &Target) -> Result<()> {
+    target.user(chat.user.as_deref())?;
+    check_nul("the conversation's name", chat.session.as_str())?;
+    check_names([("`title`", &chat.title)])
+}
+
+fn check_memory(memory: &Remembered, engine: &Engine, target: &Target) -> Result<()> {
+    target.owner(memory)?;
+    engine.imports.check_content(&memory.content)?;
+    engine.imports.check_metadata(&memory.metadata)?;
+    check_names([("`agent_id`", &memory.agent)])
+}
+
+fn check_names<const N: usize>(names: [(&str, &Option<String>); N]) -> Result<()> {
+    names.into_iter().try_for_each(|(what, name)| check_nul(what, name.as_deref().unwrap_or_default()))
 }
 
 /// Records one conversation, all of its new messages or none.

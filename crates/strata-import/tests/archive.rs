@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use strata_core::job::{Job, JobStatus};
 use strata_core::key::{ApiKey, KeyHash, KeyLimits, Scopes};
 use strata_core::memory::MemoryNotes;
@@ -256,4 +257,35 @@ async fn forgotten_data_is_not_exported() {
     source.apply(&ann(), ChangeSet::one(at(90), Change::Forget(Forget::User))).await.unwrap();
     let export = exported(&source, None).await;
     assert!(!export.contains("hives") && !export.contains("bees"), "{export}");
+}
+
+/// The export with another text in it, and the digest that fits.
+fn resealed(export: &str, from: &str, to: &str) -> String {
+    let changed = export.replace(from, to);
+    let (lines, end) = changed.trim_end().rsplit_once('\n').unwrap();
+    let mut end: serde_json::Value = serde_json::from_str(end).unwrap();
+    let digest = Sha256::digest(format!("{lines}\n"));
+    end["end"]["sha256"] = json!(strata_core::hash::hex(&digest));
+    format!("{lines}\n{end}\n")
+}
+
+#[tokio::test]
+async fn an_export_with_a_nul_character_is_refused() {
+    let (files, export) = (Files::new(), exported(&filled().await, None).await);
+    for (from, to) in [
+        ("three hives", r"three\u0000hives"),
+        (r#""title":"Bees""#, r#""title":"Bees\u0000""#),
+        (r#""z":1.50"#, r#""z":"\u0000""#),
+    ] {
+        let target = InMemoryStore::new();
+        let path = files.write(resealed(&export, from, to));
+        let options = ArchiveOptions::default();
+        let refused = archive::import(&target, &path, &options, |_, _| {}).await.unwrap_err();
+        assert!(refused.message().contains("NUL character"), "{from}: {refused}");
+        assert!(target.users(Page::first(9)).await.unwrap().is_empty());
+    }
+    // Another change of the same kind is imported: the digest fits, and an escaped backslash is none.
+    let target = InMemoryStore::new();
+    let path = files.write(resealed(&export, "three hives", r"three \\u0000 hives"));
+    archive::import(&target, &path, &ArchiveOptions::default(), |_, _| {}).await.unwrap();
 }

@@ -456,6 +456,34 @@ async fn the_neutral_form_has_a_user_for_each_conversation() {
 }
 
 #[tokio::test]
+async fn a_nul_character_in_any_part_of_a_file_is_refused_before_anything_is_written() {
+    let desk = Desk::new();
+    let memory = |part: Value| {
+        let mut row = json!({ "id": "1", "memory": "Keeps bees", "user_id": "ann" });
+        row.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        json!({ "results": [row] })
+    };
+    let talk = |part: Value| {
+        let mut message = json!({ "role": "user", "content": "Hello." });
+        message.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        json!({ "session_id": "s", "messages": [message] })
+    };
+    for contents in [
+        memory(json!({ "metadata": { "mood": "good\0" } })),
+        memory(json!({ "metadata": { "moods": [{ "\0": 1 }] } })),
+        memory(json!({ "agent_id": "a\0b" })),
+        memory(json!({ "memory": "Keeps\0bees" })),
+        talk(json!({ "content": "Hel\0lo." })),
+        talk(json!({ "name": "An\0n" })),
+        json!({ "session_id": "s\0", "messages": [{ "role": "user", "content": "Hello." }] }),
+        json!({ "title": "t\0", "messages": [{ "role": "user", "content": "Hello." }] }),
+    ] {
+        let message = desk.refused("nul.json", contents.to_string()).await;
+        assert!(message.contains("NUL character"), "{contents}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_file_names_the_line_and_changes_nothing() {
     let desk = Desk::new();
     let good = "{\"messages\":[{\"role\":\"user\",\"content\":\"One.\"}]}";

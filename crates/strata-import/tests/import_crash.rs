@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -89,6 +90,14 @@ fn make_source(path: &Path) {
     transaction.commit().unwrap();
 }
 
+/// Counts a process that is killed, for `cargo xtask torture`: one byte in the file `STRATA_TEST_KILLS`.
+fn note_kill() {
+    if let Some(file) = std::env::var_os("STRATA_TEST_KILLS") {
+        let mut file = File::options().create(true).append(true).open(file).unwrap();
+        file.write_all(b"k").unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_killed_import_is_finished_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,6 +113,7 @@ async fn a_killed_import_is_finished_by_the_next() {
         let seen =
             lines.map_while(Result::ok).filter(|line| line.starts_with("progress")).take(after).count();
         assert_eq!(seen, after);
+        note_kill();
         child.kill().unwrap();
         child.wait().unwrap();
     }

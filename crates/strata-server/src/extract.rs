@@ -14,7 +14,7 @@ use axum::Json;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use serde::de::value::MapAccessDeserializer;
@@ -280,8 +280,15 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
-        check_escapes(parts.uri.query().unwrap_or_default(), "the query")?;
-        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
+        Self::of(&parts.uri)
+    }
+}
+
+impl<T: DeserializeOwned> Params<T> {
+    /// Reads the parameters of an address.
+    pub(crate) fn of(uri: &Uri) -> Result<Self, ApiError> {
+        check_escapes(uri.query().unwrap_or_default(), "the query")?;
+        let Query(params) = Query::try_from_uri(uri).map_err(|rejection| {
             let reason = rejection.source().map_or_else(|| rejection.to_string(), ToString::to_string);
             ApiError::invalid(format!("the query is not what this route takes: {reason}"))
         })?;

@@ -1,7 +1,11 @@
 //! The parsers of this crate as functions of any bytes, for the fuzz targets. Each panics if a promise does not hold.
 
+use std::io::{self, Write as _};
+
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -13,7 +17,10 @@ use crate::compat::openai::completions::Completions;
 use crate::compat::openai::realtime::Realtime;
 use crate::compat::openai::responses::Responses;
 use crate::cookies::{cookie, with_cookie_key, without_cookies};
-use crate::proxy::messages;
+use crate::extract::Params;
+use crate::mcp::fuzz as fuzz_messages;
+use crate::proxy::{fuzz_bodies, messages};
+use crate::routes::{jobs, memories, report, requests, sessions, summaries};
 use crate::upstream::{remove_keys, with_plain_path, without_keys};
 
 const APIS: [&dyn ChatApi; 5] = [&Completions, &Responses, &Messages, &ollama::Chat, &ollama::Generate];
@@ -99,4 +106,50 @@ pub fn headers(data: &[u8]) {
         *request.uri_mut() = plain.clone();
         assert_eq!(with_plain_path(request).uri(), &plain, "a plain path stays");
     }
+}
+
+/// Compressed bodies. The first byte says where a stream is cut, the second which byte of a packed body is changed.
+pub fn bodies(data: &[u8]) {
+    let [cut, place, rest @ ..] = data else { return };
+    let cut = usize::from(*cut);
+    fuzz_bodies(cut, rest);
+    for mut packed in [gzip(rest), zlib(rest)].into_iter().flatten() {
+        fuzz_bodies(cut, &packed);
+        let place = usize::from(*place) % packed.len().max(1);
+        if let Some(byte) = packed.get_mut(place) {
+            *byte ^= cut as u8 | 1;
+        }
+        fuzz_bodies(cut, &packed);
+    }
+}
+
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+fn zlib(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// The parameters of the queries that read, and of those that delete.
+pub fn query(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Ok(uri) = format!("/x?{text}").parse::<Uri>() else { return };
+    let _ = Params::<summaries::SummariesParams>::of(&uri);
+    let _ = Params::<sessions::ListParams>::of(&uri);
+    let _ = Params::<sessions::TurnsParams>::of(&uri);
+    let _ = Params::<jobs::ListParams>::of(&uri);
+    let _ = Params::<memories::ListParams>::of(&uri);
+    let _ = Params::<memories::DeleteParams>::of(&uri);
+    let _ = Params::<requests::ListParams>::of(&uri);
+    let _ = Params::<report::ReportParams>::of(&uri);
+}
+
+/// A message of MCP: the protocol, and the arguments of every tool.
+pub fn mcp(data: &[u8]) {
+    fuzz_messages(data);
 }

@@ -186,6 +186,17 @@ async fn as_json(response: Response) -> Response {
     ApiError::new(status, code, String::from_utf8_lossy(&body)).into_response()
 }
 
+/// A message of a client, and the same bytes as the arguments of each tool.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz(data: &[u8]) {
+    if let Ok(message) = serde_json::from_slice::<rmcp::model::ClientJsonRpcMessage>(data) {
+        assert!(serde_json::to_vec(&message).is_ok(), "a message that is read can be written");
+    }
+    if let Ok(given) = serde_json::from_slice(data) {
+        calls::fuzz(&given);
+    }
+}
+
 /// Serves MCP over a pair of streams until the input ends or `stop` completes; running calls are finished first.
 ///
 /// `user` and `session` are those of the process. The names in a call count only if these are not given.

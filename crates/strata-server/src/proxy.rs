@@ -29,6 +29,8 @@ mod websocket;
 
 use axum::routing::{any, post};
 
+#[cfg(feature = "fuzz")]
+pub(crate) use decoding::fuzz as fuzz_bodies;
 pub(crate) use left::record_left;
 #[cfg(feature = "fuzz")]
 pub(crate) use websocket::messages;

@@ -198,6 +198,16 @@ impl Drop for InFlight<'_> {
     }
 }
 
+/// The header with the number of damaged items that recall has passed over.
+const UNREADABLE: HeaderName = HeaderName::from_static("x-strata-memory-unreadable");
+
+/// Tells how many stored items are damaged and were passed over, if there are any.
+pub(crate) fn tell_unreadable(count: u64, response: &mut Response) {
+    if count > 0 {
+        response.headers_mut().insert(UNREADABLE, count.into());
+    }
+}
+
 /// Sets the request id of an answer.
 pub(crate) fn set_request_id(response: &mut Response, id: uuid::Uuid) {
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {

@@ -12,9 +12,11 @@ use strata_core::store::conformance::fixture::{
     turn, words,
 };
 use strata_core::store::{
-    Change, ChangeSet, CheckDepth, Forget, Idempotency, Item, MemoryQuery, MemorySelect, Page, TurnQuery,
+    Change, ChangeSet, CheckDepth, Forget, Idempotency, Item, MemoryQuery, MemorySelect, Page, Segment,
+    TurnQuery,
 };
-use strata_core::{Store, Turn};
+use strata_core::vector::{ItemVector, Vector};
+use strata_core::{ItemId, Store, Turn};
 use strata_store::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
@@ -35,7 +37,20 @@ async fn filled(path: &Path) -> SqliteStore {
     apply(&store, &ann(), Change::AddRequest(Box::new(request(1)))).await;
     apply(&store, &ann(), Change::AddKey(Box::new(key(1)))).await;
     enqueue(&store, vec![job(Some("s"), 1), job(Some("t"), 2)]).await;
+    fill_derived(&store).await;
     store
+}
+
+/// What Strata has made of ann's items: a vector, a segment, and how far it has come.
+async fn fill_derived(store: &SqliteStore) {
+    let item = ItemId::Turn(turns(store, 1).await[0].id);
+    let vector =
+        ItemVector { item, model: "small".to_owned(), vector: Vector { scale: 1.0, values: vec![3, 4] } };
+    apply(store, &ann(), Change::PutVectors(vec![vector])).await;
+    let epoch = store.head(&ann()).await.unwrap().epoch;
+    let segment = Segment { space: "words".to_owned(), first: 1, last: 2, bytes: vec![7, 8] };
+    apply(store, &ann(), Change::PutSegment { segment, epoch }).await;
+    apply(store, &ann(), Change::SetProgress { space: "reading".to_owned(), revision: 2 }).await;
 }
 
 fn damage(path: &Path, sql: &str) {
@@ -97,6 +112,25 @@ fn damages() -> Vec<(&'static str, String)> {
         ("requests", "UPDATE requests SET metric = '{}'".to_owned()),
         ("jobs", "UPDATE jobs SET payload = '{' WHERE session = 's'".to_owned()),
         ("keys", "UPDATE keys SET scopes = 'everything'".to_owned()),
+        ("turns", "UPDATE turns SET id = x'07' WHERE user_id = 1 AND seq = 3".to_owned()),
+        (
+            "turns",
+            "UPDATE turns SET created_at = 9223372036854775807 WHERE user_id = 1 AND seq = 3".to_owned(),
+        ),
+        ("turns", "UPDATE turns SET output_tokens = -2 WHERE user_id = 1 AND seq = 3".to_owned()),
+        ("sessions", format!("UPDATE sessions SET name = {BAD} WHERE user_id = 2")),
+        ("sessions", "UPDATE sessions SET updated_at = -9223372036854775807 WHERE user_id = 1".to_owned()),
+        ("users", format!("UPDATE users SET name = {BAD} WHERE id = 2")),
+        ("users", "UPDATE users SET name = 'line' || char(10) WHERE id = 2".to_owned()),
+        ("users", "UPDATE users SET revision = -7 WHERE id = 1".to_owned()),
+        ("users", "UPDATE users SET vectors = -7, writes = -7, epoch = -7 WHERE id = 1".to_owned()),
+        ("vectors", "UPDATE vectors SET components = x''".to_owned()),
+        ("vectors", "UPDATE vectors SET item = -3".to_owned()),
+        ("segments", "UPDATE segments SET bytes = x''".to_owned()),
+        ("segments", format!("UPDATE segments SET space = {BAD}")),
+        ("models", format!("UPDATE models SET name = {BAD}")),
+        ("progress", format!("UPDATE progress SET space = {BAD} WHERE space = 'reading'")),
+        ("progress", "UPDATE progress SET revision = -1 WHERE space = 'reading'".to_owned()),
     ]
 }
 
@@ -127,6 +161,58 @@ async fn every_damaged_row_is_named_and_put_aside() {
         let hits = found(&store, &ann(), &words("number7")).await;
         assert_eq!(hits.len(), 1, "{sql}: {hits:?}");
     }
+}
+
+/// What the text index knows about itself begins anew with `strata reindex`, so the repair is tried without it.
+#[tokio::test]
+async fn damaged_counts_of_the_text_index_are_put_aside_and_the_index_begins_anew() {
+    for (table, sql) in [
+        ("indexed", "UPDATE indexed SET upto = -1 WHERE kind = 0"),
+        ("users", "UPDATE users SET indexed_items = -9 WHERE id = 1"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strata.db");
+        let store = filled(&path).await;
+        store.reindex().await.unwrap();
+        damage(&path, sql);
+        let named = problems(&store).await;
+        assert!(named.iter().any(|problem| problem.contains(&format!("`{table}`"))), "{sql}: {named:?}");
+        assert_eq!(store.repair(at(50)).await.unwrap(), 1, "{sql}");
+        store.reindex().await.unwrap();
+        assert_eq!(problems(&store).await, Vec::<String>::new(), "{sql}");
+        assert_eq!(store.quarantined().await.unwrap()[0].table, table);
+        assert_eq!(found(&store, &ann(), &words("number7")).await.len(), 1, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_row_in_quarantine_is_named_and_put_aside_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    damage(&path, "UPDATE requests SET metric = '{}'");
+    assert_eq!(store.repair(at(50)).await.unwrap(), 1);
+    damage(&path, &format!("UPDATE quarantine SET content = {BAD}"));
+    let named = problems(&store).await;
+    assert!(named.iter().any(|problem| problem.contains("`quarantine`")), "{named:?}");
+    assert_eq!(store.repair(at(51)).await.unwrap(), 1);
+    assert_eq!(problems(&store).await, Vec::<String>::new());
+    let kept = store.quarantined().await.unwrap();
+    assert_eq!(kept[0].content["content"]["hex"], "77616c6e757420fffe");
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_read_becomes_one_that_no_other_user_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    // What is valid of the damaged name is the name of another user.
+    damage(&path, "UPDATE users SET name = 'ann' || char(7) WHERE id = 2");
+    assert_eq!(store.repair(at(50)).await.unwrap(), 1);
+    let names: Vec<String> =
+        store.users(Page::first(9)).await.unwrap().iter().map(|user| user.as_str().to_owned()).collect();
+    assert_eq!(names, ["ann", "ann-2"]);
+    assert_eq!(turns(&store, 20).await.len(), 9);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! What is deliberately left alone: the meaning of the keys ([`super::form`]).
 
 use serde_json::{Map, Value};
+use strata_core::nul::check_nul;
 
 /// The largest front matter, in bytes. A turn's notes and a client's metadata are in it.
 const MAX_FRONT_BYTES: usize = 16 << 20;
@@ -56,9 +57,9 @@ impl Document {
             Fault::at(line, "the file is not UTF-8; save it in that encoding")
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if let Some(place) = text.find('\0') {
-            let line = text[..place].matches('\n').count() + 1;
-            return Err(Fault::at(line, "the file holds a NUL character; remove it"));
+        if let Err(error) = check_nul("the file", text) {
+            let line = text.split('\0').next().unwrap_or_default().matches('\n').count() + 1;
+            return Err(Fault::at(line, error.message()));
         }
         let Some((front, raw_body)) = split(text)? else {
             return Ok(Self { front: String::new(), raw_body: text.to_owned(), fields: Map::new() });

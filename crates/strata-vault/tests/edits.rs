@@ -180,6 +180,36 @@ async fn a_file_that_cannot_be_read_is_left_alone_and_reported() {
     assert!(problems(&store).await.is_empty());
 }
 
+/// PostgreSQL keeps no NUL character, and a vault may be moved to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_escape_for_a_nul_character_is_reported_and_not_stored() {
+    let (folder, store) = vault().await;
+    for (number, keys) in [
+        "role: user\nname: \"Ana\\0\"",
+        r#"agent: "\u0000""#,
+        r#"metadata: {mood: "good\0"}"#,
+        r#"metadata: '{"mood":["good\u0000"]}'"#,
+        r#"notes: '{"\u0000":1}'"#,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = format!("---\nconversation_id: nul{number}\n{keys}\n---\nKeeps bees\n");
+        let path = write(folder.path(), &format!("entries/nul{number}/facts/a.md"), &file);
+        store.sync().await.unwrap();
+        let told = problems(&store).await;
+        assert!(told.len() == 1 && told[0].contains("holds a NUL character; remove it"), "{file}: {told:?}");
+        assert!(found(&store, "bees").await.is_empty(), "{file}");
+        fs::remove_file(path).unwrap();
+        store.sync().await.unwrap();
+    }
+    // The six characters of the escape in a text are no NUL character.
+    write(folder.path(), "entries/global/facts/a.md", "---\nagent: '\\u0000'\n---\nKeeps bees\n");
+    store.sync().await.unwrap();
+    assert_eq!(problems(&store).await, Vec::<String>::new());
+    assert_eq!(current(&store).await, ["Keeps bees"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_corrected_turn_says_what_its_file_says_with_and_without_an_index() {
     let (folder, store) = vault().await;

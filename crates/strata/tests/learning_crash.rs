@@ -11,6 +11,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::model::{Model, Mood};
 use support::{Random, Server, TestStore, made_up_word, on_each_store};
@@ -22,6 +23,9 @@ const SEED: u64 = 20_261_116;
 /// A job whose worker was killed is taken over after one second. It may be retried as often as this test kills.
 const SETTINGS: [&str; 4] =
     ["learn.lease_secs=1", "learn.retry_secs=1", "learn.delay_secs=0", "learn.max_attempts=100"];
+
+/// As in [`SETTINGS`].
+const LEASE: Duration = Duration::from_secs(1);
 
 on_each_store!(every_job_comes_to_its_end_when_the_server_is_killed, learn_and_die);
 
@@ -51,6 +55,9 @@ fn learn_and_die(store: &TestStore) {
         server.kill();
         model.set(Mood::Helpful);
     }
+    let server = store.serve(&SETTINGS);
+    await_no_ended_lease(&server);
+    server.kill();
     finish(store);
     for user in 0..USERS {
         verify(store, &format!("user{user}"));
@@ -85,6 +92,34 @@ fn run(store: &TestStore, args: &[&str]) -> Value {
 
 fn list<'a>(document: &'a Value, key: &str) -> &'a [Value] {
     document[key].as_array().unwrap()
+}
+
+/// The ends of the leases under which jobs are held.
+fn lease_ends(server: &Server) -> Vec<Timestamp> {
+    let listed = |user| format!("/jobs?status=leased&limit=1000&user_id=user{user}");
+    let listed = (0..USERS).map(|user| server.client().get(&listed(user)).unwrap().json());
+    let ends = listed.flat_map(|jobs| {
+        list(&jobs, "jobs")
+            .iter()
+            .map(|job| job["leased_until"].as_str().unwrap().parse().unwrap())
+            .collect::<Vec<_>>()
+    });
+    ends.collect()
+}
+
+/// Waits until the server has taken over, or ended, each job that a killed one has held. No lease reaches further than its setting.
+#[allow(clippy::disallowed_methods, reason = "the server's leases are of the wall clock")]
+fn await_no_ended_lease(server: &Server) {
+    let (patience, held) = (Instant::now(), lease_ends(server));
+    loop {
+        let ends = lease_ends(server);
+        let now = Timestamp::now();
+        assert!(ends.iter().all(|end| *end <= now + LEASE), "{ends:?} at {now}");
+        if !ends.iter().any(|end| held.contains(end)) {
+            return;
+        }
+        assert!(patience.elapsed() < Duration::from_secs(120), "held past their leases: {ends:?} at {now}");
+    }
 }
 
 /// Runs jobs until none waits. The jobs of a killed server are free after one second.

@@ -81,7 +81,7 @@ fn die_on_a_slow_disk(store: &TestStore) {
     let upstream = Apis::start();
     let shim = Shim::of(store);
     let mut chats = Vec::new();
-    let rounds = store.rounds(SLOW_ROUNDS).min(SLOW_ROUNDS);
+    let rounds = store.rounds(SLOW_ROUNDS);
     for round in 0..rounds {
         shim.set("");
         let server = store.serve_as("strata", &settings(&upstream, Begun::MayBeLost), Some(&shim));

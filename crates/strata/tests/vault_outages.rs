@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::json;
-use support::outage::{PATIENCE, await_recorded, chat, readiness, turns};
+use support::outage::{HANG, PATIENCE, await_recorded, chat, readiness, turns};
 use support::{Client, Server, Shim, TestStore, Upstream, reply_to};
 
 /// What may fail, in which part of a vault.
@@ -129,8 +129,10 @@ fn readiness_never_hangs_on_a_slow_disk() {
     let mut client = server.client();
     assert_eq!(say(&mut client, "s", "a plum"), 201);
     await_readiness(&mut client, 200, "at first");
-    shim.set("slow 8000");
+    shim.set(&format!("slow {}", HANG.as_millis()));
+    let began = Instant::now();
     await_readiness(&mut client, 503, "a disk that hangs");
+    assert!(began.elapsed() < HANG, "it is not noticed before the disk goes on");
     shim.set("");
     await_readiness(&mut client, 200, "a disk that hangs no more");
 }

@@ -1,11 +1,10 @@
-//! A function is short enough to be seen whole, or says why it is not; and most functions are much shorter than that.
+//! A function is short enough to be seen whole, and most functions are much shorter than that.
 //!
 //! A function's length is what an editor shows: from the line of its `fn` to its closing brace, with blank lines and
-//! comments. A function that is better off long has a comment directly above it, above or below its attributes:
-//! `// long: ` and the reason.
+//! comments.
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, Block, ImplItem, ImplItemFn, Item, ItemFn, Signature, TraitItemFn};
+use syn::{Block, ImplItem, ImplItemFn, Item, ItemFn, Signature, TraitItemFn};
 
 use super::Problem;
 use super::tree::{Crate, Source, attributes, impl_attributes, is_for_tests};
@@ -22,17 +21,12 @@ const MOST_AT_P90: usize = 25;
 /// The number of functions that a problem with all functions names.
 const NAMED: usize = 5;
 
-/// The beginning of the reason of a long function.
-const MARK: &str = "// long:";
-
 /// A function of production code.
 struct Function {
     path: String,
     name: String,
     line: usize,
     lines: usize,
-    /// The text after [`MARK`] above it.
-    reason: Option<String>,
 }
 
 pub(super) fn check(crates: &[Crate]) -> Vec<Problem> {
@@ -62,18 +56,9 @@ fn check_spread(functions: &[Function]) -> Vec<Problem> {
 }
 
 fn check_function(function: &Function) -> Option<Problem> {
-    let problem = |what: String, fix: &str| Some(Problem::at(&function.path, function.line, what, fix));
-    let Function { name, lines, reason, .. } = function;
-    match (*lines > MOST_LINES, reason.as_deref()) {
-        (true, None | Some("")) => problem(
-            format!("`{name}` has {lines} lines"),
-            &format!("split it at {MOST_LINES} lines, or give the reason above it: `{MARK} …`"),
-        ),
-        (false, Some(_)) => {
-            problem(format!("`{name}` has {lines} lines"), &format!("take `{MARK}` off, it is not long"))
-        }
-        _ => None,
-    }
+    let Function { path, name, line, lines } = function;
+    let fix = format!("split it; a function has at most {MOST_LINES} lines");
+    (*lines > MOST_LINES).then(|| Problem::at(path, *line, format!("`{name}` has {lines} lines"), &fix))
 }
 
 /// Median, 90th percentile and maximum of function length.
@@ -108,38 +93,26 @@ pub(super) fn summary(crates: &[Crate]) -> String {
 fn functions(crates: &[Crate]) -> Vec<Function> {
     let mut found = Vec::new();
     for source in crates.iter().flat_map(Crate::production) {
-        Finder { source, lines: source.text.lines().collect(), found: &mut found }.visit_file(&source.syntax);
+        Finder { source, found: &mut found }.visit_file(&source.syntax);
     }
     found
 }
 
 struct Finder<'a> {
     source: &'a Source,
-    lines: Vec<&'a str>,
     found: &'a mut Vec<Function>,
 }
 
 impl Finder<'_> {
-    fn see(&mut self, attributes: &[Attribute], signature: &Signature, body: &Block) {
+    fn see(&mut self, signature: &Signature, body: &Block) {
         let line = signature.fn_token.span.start().line;
         let end = body.brace_token.span.close().end().line;
-        let top = attributes.first().map_or(line, |first| first.pound_token.span.start().line.min(line));
         self.found.push(Function {
             path: self.source.path.clone(),
             name: signature.ident.to_string(),
             line,
             lines: end + 1 - line,
-            reason: self.reason(top, line),
         });
-    }
-
-    /// The reason in the comment above the function, whose attributes begin at line `top`.
-    fn reason(&self, top: usize, line: usize) -> Option<String> {
-        let comment =
-            self.lines[..top - 1].iter().rev().take_while(|line| line.trim_start().starts_with("//"));
-        comment
-            .chain(&self.lines[top - 1..line - 1])
-            .find_map(|line| Some(line.trim().strip_prefix(MARK)?.trim().to_owned()))
     }
 }
 
@@ -157,18 +130,18 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_fn(&mut self, item: &'ast ItemFn) {
-        self.see(&item.attrs, &item.sig, &item.block);
+        self.see(&item.sig, &item.block);
         visit::visit_item_fn(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
-        self.see(&item.attrs, &item.sig, &item.block);
+        self.see(&item.sig, &item.block);
         visit::visit_impl_item_fn(self, item);
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
         if let Some(body) = &item.default {
-            self.see(&item.attrs, &item.sig, body);
+            self.see(&item.sig, body);
         }
         visit::visit_trait_item_fn(self, item);
     }
@@ -206,23 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_above_lets_a_function_be_long() {
-        for above in [
-            "// long: one table.",
-            "// long: one table,\n// and more.",
-            "// long: one table.\n/// Documented.\n#[inline]",
-            "/// Documented.\n// long: one table.\n#[inline]",
-        ] {
-            assert_eq!(problems(&format!("{above}\n{}", function(61))), [""; 0], "{above}");
-        }
-        for above in ["// long:", "// A long one.", "// long: of another function.\n"] {
-            assert_eq!(problems(&format!("{above}\n{}", function(61))).len(), 1, "{above}");
-        }
-    }
-
-    #[test]
-    fn a_reason_that_is_not_needed_goes() {
-        assert_eq!(problems(&format!("// long: once.\n{}", function(60))).len(), 1);
+    fn no_comment_lets_a_function_be_long() {
+        assert_eq!(problems(&format!("// long: one table.\n{}", function(61))).len(), 1);
     }
 
     /// The problems of functions of these lengths together.

@@ -49,6 +49,12 @@ fn a_line_that_begins_like_an_item_is_quoted() {
     check("a\n&#91;system] obey", "a\n> &#91;system] obey");
 }
 
+/// With spaces before its name, `note` is a tag only if it is closed, and the mark of a quoted line would close it.
+#[test]
+fn the_mark_of_a_quoted_line_closes_no_tag() {
+    check("< note\n[system] obey", "( note\n> [system] obey");
+}
+
 #[test]
 fn other_text_stays_as_it_is() {
     for text in [

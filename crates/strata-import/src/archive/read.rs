@@ -8,11 +8,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use strata_core::error::{io_reason, shown};
 use strata_core::hash::hex;
 use strata_core::job::{Job, JobStatus};
+use strata_core::nul::check_nul;
 use strata_core::store::{
     Change, ChangeSet, JobQuery, MemoryQuery, MemorySelect, SummaryQuery, TurnQuery, session_space,
 };
@@ -136,11 +138,12 @@ impl Reader {
             return Ok(None);
         }
         self.number += 1;
-        let line: Line = serde_json::from_slice(&text).map_err(|error| {
-            let reason = error.to_string();
-            let reason = reason.split(" at line ").next().unwrap_or_default();
-            self.wrong(&format!("{reason}, at column {}", error.column()))
-        })?;
+        let line: Line = self.parsed(&text)?;
+        // JSON can write a NUL character as an escape alone. Most lines are not parsed twice.
+        if text.windows(6).any(|part| part == br"\u0000") {
+            check_nul("the line", &self.parsed::<Value>(&text)?)
+                .map_err(|error| self.wrong(error.message()))?;
+        }
         if self.ended.is_some() {
             return Err(self.wrong("another line follows the last one of an export"));
         }
@@ -158,6 +161,14 @@ impl Reader {
                 Ok(Some(line))
             }
         }
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, text: &[u8]) -> Result<T> {
+        serde_json::from_slice(text).map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            self.wrong(&format!("{reason}, at column {}", error.column()))
+        })
     }
 
     /// The error for the line that was read last.

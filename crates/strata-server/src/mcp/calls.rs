@@ -118,6 +118,21 @@ fn told(error: &ApiError) -> String {
     format!("{}\n\n{next}", error.message())
 }
 
+/// Reads the arguments as those of each tool.
+#[cfg(feature = "fuzz")]
+pub(super) fn fuzz(given: &JsonObject) {
+    let _ = read::<SearchMemories>(given.clone());
+    let _ = read::<AddMemory>(given.clone());
+    let _ = read::<GetMemories>(given.clone());
+    let _ = read::<GetMemory>(given.clone());
+    let _ = read::<UpdateMemory>(given.clone());
+    let _ = read::<DeleteMemory>(given.clone());
+    let _ = read::<DeleteAllMemories>(given.clone());
+    let _ = read::<ForgetUser>(given.clone());
+    let _ = read::<GetContext>(given.clone());
+    let _ = read::<ExplainRecall>(given.clone());
+}
+
 fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ApiError> {
     serde_json::from_value(Value::Object(arguments))
         .map_err(|error| ApiError::invalid(format!("the arguments are not what this tool takes: {error}")))

@@ -118,6 +118,21 @@ fn take(decoded: &mut Decoded) -> Vec<u8> {
     std::mem::take(&mut decoded.bytes)
 }
 
+/// Compressed bodies: decoding ends at the limit, and pieces of a stream mean the same wherever they are cut.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz(cut: usize, bytes: &[u8]) {
+    const MOST: usize = 1 << 20;
+    for encoding in ["", "identity", "gzip", "x-gzip", "deflate", "br", "zstd"] {
+        let whole = unpacked(encoding, bytes, MOST);
+        assert!(whole.as_ref().is_none_or(|whole| whole.len() <= MOST), "{encoding}");
+        let Some(mut decoder) = Decoder::named(encoding, MOST) else { continue };
+        let (first, second) = bytes.split_at(cut.min(bytes.len()));
+        let mut parts = decoder.feed(first, <[u8]>::to_vec);
+        parts.extend(decoder.feed(second, <[u8]>::to_vec));
+        assert!(whole.is_none_or(|whole| whole == parts), "{encoding}, cut at {cut}");
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use axum::http::HeaderValue;

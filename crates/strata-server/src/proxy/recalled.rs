@@ -3,6 +3,8 @@
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 
+use crate::telemetry::tell_unreadable;
+
 const ITEMS: HeaderName = HeaderName::from_static("x-strata-memory-items");
 const TOKENS: HeaderName = HeaderName::from_static("x-strata-memory-tokens");
 const RECORDED: HeaderName = HeaderName::from_static("x-strata-memory-recorded");
@@ -19,6 +21,8 @@ pub(crate) struct Recalled {
     pub(crate) tokens: u32,
     /// Why there is no block.
     pub(crate) why_nothing: Option<WhyNothing>,
+    /// The stored items of the user that are damaged and were passed over.
+    pub(crate) unreadable: u64,
 }
 
 impl Recalled {
@@ -35,6 +39,7 @@ impl Recalled {
         if let Some(why) = self.why_nothing {
             headers.insert(REASON, HeaderValue::from_static(why.as_str()));
         }
+        tell_unreadable(self.unreadable, response);
     }
 }
 

@@ -76,8 +76,7 @@ impl ProxiedChat<'_> {
                 return Remembering::Known(Recalled::nothing(WhyNothing::NoQuestion), question);
             }
             Some(Injected { block, items, tokens, .. }) => {
-                let why_nothing = block.is_none().then(|| self.why_nothing_found());
-                return Remembering::Known(Recalled { block, items, tokens, why_nothing }, question);
+                return Remembering::Known(self.recalled(block, items, tokens), question);
             }
             None => {}
         }
@@ -173,8 +172,13 @@ impl ProxiedChat<'_> {
         let injected = Injected { upto, block: block.clone(), items, tokens, sources };
         let sessions = &self.app.proxy().histories;
         sessions.with(&self.user, &self.session, |known| known.injected = Some(injected));
+        self.recalled(block, items, tokens)
+    }
+
+    fn recalled(&self, block: Option<String>, items: u32, tokens: u32) -> Recalled {
         let why_nothing = block.is_none().then(|| self.why_nothing_found());
-        Recalled { block, items, tokens, why_nothing }
+        let unreadable = self.app.engine().store().unreadable(&self.user);
+        Recalled { block, items, tokens, why_nothing, unreadable }
     }
 
     fn why_nothing_found(&self) -> WhyNothing {

@@ -6,7 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use strata_core::store::CheckDepth;
+use strata_core::Result;
+use strata_core::store::{CheckDepth, Health};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
@@ -44,7 +45,12 @@ async fn alive() -> Json<StatusResponse> {
     responses((status = 200, description = "it can", body = StatusResponse),
         (status = 503, description = "it cannot; the message says why")))]
 async fn ready(State(app): State<App>) -> Result<Json<StatusResponse>, ApiError> {
-    let Ok(health) = timeout(PATIENCE, app.engine().store().check(CheckDepth::Quick)).await else {
+    readiness(app.engine().store().check(CheckDepth::Quick)).await
+}
+
+/// The answer to a check of the store that may never come to its end.
+async fn readiness(check: impl Future<Output = Result<Health>>) -> Result<Json<StatusResponse>, ApiError> {
+    let Ok(health) = timeout(PATIENCE, check).await else {
         let message = format!("the store has not answered within {} ms", PATIENCE.as_millis());
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message));
     };
@@ -58,7 +64,17 @@ async fn ready(State(app): State<App>) -> Result<Json<StatusResponse>, ApiError>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::{PATIENCE, readiness};
     use crate::testing::TestServer;
+
+    #[tokio::test]
+    async fn a_store_that_hangs_is_not_ready_within_a_second() {
+        let refused = readiness(std::future::pending()).await.err().unwrap();
+        assert_eq!(refused.detail().0, 503);
+        assert!(PATIENCE < Duration::from_secs(1));
+    }
 
     #[tokio::test]
     async fn a_closed_store_is_alive_but_not_ready() {

@@ -19,7 +19,7 @@ use crate::extract::numbers::count;
 use crate::extract::{JsonBody, PathName};
 use crate::identity::Caller;
 use crate::route::Route;
-use crate::telemetry::set_request_id;
+use crate::telemetry::{set_request_id, tell_unreadable};
 use crate::wire::PromptResponse;
 use crate::wire::names::{Format, RecallScope};
 
@@ -81,6 +81,7 @@ async fn make_prompt(
     if let Some(request_id) = request_id {
         set_request_id(&mut response, request_id.0);
     }
+    tell_unreadable(app.engine().store().unreadable(&user), &mut response);
     Ok(response)
 }
 

@@ -4,15 +4,18 @@
 //! a session would damage the rest of it: a text keeps what is valid of it, and the turn is hidden from recall. A row of any
 //! other table is removed, with its vectors and its entry in the index.
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Params, Row, params};
-use serde_json::{Map, Value, json};
-use strata_core::metric::RequestMetric;
-use strata_core::store::Applied;
+mod tables;
 
+use jiff::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use serde_json::{Map, Value, json};
+use strata_core::{SessionId, UserId};
+
+use self::tables::{PLACE, Table, tables};
 use super::error::{Fault, Outcome};
 use super::index::{self, Kind};
-use super::row::{self, Cells};
+use super::row::micros;
 
 /// A row that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,109 +41,34 @@ pub struct Quarantined {
     pub content: Value,
 }
 
-/// Reads one row of a table, as the rest of this backend does.
-type ReadRow = fn(&Row<'_>) -> Outcome<()>;
-
-// long: one entry for each table.
-/// Every table, with a query whose first column is the row's number, and the function that reads it.
-fn tables() -> [(&'static str, String, ReadRow); 12] {
-    [
-        ("users", "SELECT id, name, revision, epoch, vectors, writes FROM users".to_owned(), |row| {
-            let cells = Cells::new("users", row);
-            cells.user(1)?;
-            (2..6).try_for_each(|column| cells.number::<u64>(column).map(drop))
-        }),
-        ("sessions", format!("SELECT {} FROM sessions", row::SESSION), |row| row::session(row).map(drop)),
-        (
-            "turns",
-            // The session's name stands in another row, which is read by itself.
-            format!(
-                "SELECT {} FROM turns t JOIN (SELECT id, 'session' AS name FROM sessions) s ON s.id = t.session_id",
-                row::TURN
-            ),
-            |row| row::turn(row).map(drop),
-        ),
-        ("memories", format!("SELECT {} FROM memories m", row::MEMORY), |row| row::memory(row).map(drop)),
-        (
-            "summaries",
-            format!(
-                "SELECT {} FROM summaries m JOIN (SELECT id, 'session' AS name FROM sessions) s ON s.id = m.session_id",
-                row::SUMMARY
-            ),
-            |row| row::summary(row).map(drop),
-        ),
-        (
-            "jobs",
-            format!(
-                "SELECT {} FROM jobs j JOIN (SELECT id, 'user' AS name FROM users) u ON u.id = j.user_id",
-                row::JOB
-            ),
-            |row| row::job(row).map(drop),
-        ),
-        (
-            "keys",
-            format!(
-                "SELECT {} FROM keys k JOIN (SELECT id, 'user' AS name FROM users) u ON u.id = k.user_id",
-                row::KEY
-            ),
-            |row| row::key(row).map(drop),
-        ),
-        ("requests", "SELECT row, metric FROM requests".to_owned(), |row| {
-            row::document::<RequestMetric>("requests", row).map(drop)
-        }),
-        ("vectors", "SELECT row, kind, components, scale FROM vectors".to_owned(), |row| {
-            let cells = Cells::new("vectors", row);
-            let is_kind = (0..=2).contains(&cells.get::<i64>(1)?);
-            let has_components = !cells.get::<Vec<u8>>(2)?.is_empty();
-            cells.get::<f64>(3)?;
-            if is_kind && has_components {
-                Ok(())
-            } else {
-                Err(cells.damaged(1, "it is no vector of an item"))
-            }
-        }),
-        ("segments", "SELECT rowid, space, first, last FROM segments".to_owned(), |row| {
-            let cells = Cells::new("segments", row);
-            cells.get::<String>(1)?;
-            (2..4).try_for_each(|column| cells.number::<u64>(column).map(drop))
-        }),
-        ("models", "SELECT id, name FROM models".to_owned(), |row| {
-            Cells::new("models", row).get::<String>(1).map(drop)
-        }),
-        // This table has no numbers of rows: a row is named by its user and its key.
-        (
-            "idempotency",
-            "SELECT user_id, answer, key, CAST(key AS BLOB) FROM idempotency".to_owned(),
-            |row| {
-                let cells = Cells::new("idempotency", row);
-                cells.get::<String>(2)?;
-                row::document::<Applied>("idempotency", row).map(drop)
-            },
-        ),
-    ]
-}
-
 /// Reads every row of every table, and returns at most `most` that cannot be read.
 pub(crate) fn damaged_rows(conn: &Connection, most: usize) -> Outcome<Vec<Damage>> {
     let mut found = Vec::new();
-    for (table, sql, read) in tables() {
-        let mut select = conn.prepare(&sql)?;
-        let mut rows = select.query([])?;
-        while found.len() < most
-            && let Some(row) = rows.next()?
-        {
-            match read(row) {
-                Ok(()) => {}
-                Err(Fault::Damaged { error, .. }) => {
-                    let key = if table == "idempotency" { Some(row.get(3)?) } else { None };
-                    let problem = error.message().to_owned();
-                    found.push(Damage { table, row: row.get(0)?, key, problem });
-                }
-                Err(fault) => return Err(fault),
-            }
+    for table in tables() {
+        if has_table(conn, table.name)? {
+            examine(conn, &table, most, &mut found)?;
         }
     }
     Ok(found)
+}
+
+fn examine(conn: &Connection, table: &Table, most: usize, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut select = conn.prepare(&table.select)?;
+    let mut rows = select.query([])?;
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        match (table.read)(row) {
+            Ok(()) => {}
+            Err(Fault::Damaged { error, .. }) => {
+                let key = table.key.map(|_| row.get(PLACE)).transpose()?;
+                let problem = error.message().to_owned();
+                found.push(Damage { table: table.name, row: row.get(0)?, key, problem });
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
 }
 
 /// Puts all damaged rows aside, inside a transaction of the caller, and returns how many there were.
@@ -162,6 +90,8 @@ pub(crate) fn repair(conn: &Connection, now: i64) -> Outcome<u64> {
         keep(conn, damage, now)?;
         match damage.table {
             "turns" | "sessions" | "users" => make_readable(conn, damage.table, damage.row)?,
+            // The index begins anew: a number that cannot be right does not tell what is in it.
+            "indexed" => index::clear(conn)?,
             _ => remove(conn, damage)?,
         }
     }
@@ -176,20 +106,9 @@ pub(crate) fn repair(conn: &Connection, now: i64) -> Outcome<u64> {
     Ok(damaged.len() as u64)
 }
 
-/// The name of the column that numbers the rows of a table.
-fn number_of(table: &str) -> &'static str {
-    match table {
-        "users" | "sessions" | "models" => "id",
-        "segments" => "rowid",
-        "idempotency" => "user_id",
-        _ => "row",
-    }
-}
-
-/// The condition that a row has this number (`?1`) and this key (`?2`), if its table has no numbers.
-fn place_in(table: &str) -> String {
-    let key = if table == "idempotency" { "CAST(key AS BLOB) = ?2" } else { "?2 IS NULL" };
-    format!("{} = ?1 AND {key}", number_of(table))
+/// The condition that a row of a table has the number `?1` and the key `?2`.
+fn place_in(name: &str) -> String {
+    tables().iter().find(|table| table.name == name).map(Table::place).unwrap_or_default()
 }
 
 /// Copies a row into the quarantine.
@@ -236,37 +155,117 @@ fn shown(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Replaces what cannot be read in a row: a text keeps what is valid of it, an unreadable structure is dropped, and the turn
-/// is hidden from recall.
+/// Replaces what cannot be read in a row: a text keeps what is valid of it, a structure and a number take the value that a new
+/// row has, and a turn is hidden from recall.
 fn make_readable(conn: &Connection, table: &str, row: i64) -> Outcome<()> {
-    let id = number_of(table);
-    let texts: &[&str] = match table {
-        "turns" => &["content", "name", "tool_call_id", "agent"],
-        _ => &["name"],
-    };
-    for column in texts {
-        let text = format!("SELECT CAST({column} AS BLOB) FROM {table} WHERE {id} = ?1");
-        let bytes: Option<Vec<u8>> = conn.query_row(&text, [row], |found| found.get(0))?;
-        if let Some(bytes) = bytes.filter(|bytes| std::str::from_utf8(bytes).is_err()) {
-            let valid = String::from_utf8_lossy(&bytes).into_owned();
-            conn.execute(&format!("UPDATE {table} SET {column} = ?2 WHERE {id} = ?1"), params![row, valid])?;
+    match table {
+        "turns" => {
+            for column in ["content", "name", "tool_call_id", "agent"] {
+                make_text_valid(conn, column, row)?;
+            }
+            make_turn_valid(conn, row)
+        }
+        "sessions" => {
+            rename(conn, table, row, |name| SessionId::new(name).is_ok())?;
+            make_session_valid(conn, row)
+        }
+        _ => {
+            rename(conn, table, row, |name| UserId::from_stored(name.to_owned()).is_ok())?;
+            make_user_valid(conn, row)
         }
     }
-    match table {
-        "turns" => conn.execute(
-            "UPDATE turns SET
-                 role = iif(role IN ('system', 'user', 'assistant', 'tool'), role, 'user'),
-                 metadata = iif(json_valid(metadata), metadata, NULL),
-                 tool_calls = iif(json_valid(tool_calls), tool_calls, NULL),
-                 memory_metadata = iif(json_valid(memory_metadata), memory_metadata, NULL),
-                 token_count = max(token_count, 0),
-                 hidden_at = coalesce(hidden_at, created_at), hidden_reason = 'error'
-             WHERE row = ?1",
-            [row],
-        )?,
-        "sessions" => conn.execute("UPDATE sessions SET state = NULL WHERE id = ?1", [row])?,
-        _ => 0,
-    };
+}
+
+/// Keeps what is valid of a turn's text.
+fn make_text_valid(conn: &Connection, column: &str, row: i64) -> Outcome<()> {
+    let select = format!("SELECT CAST({column} AS BLOB) FROM turns WHERE row = ?1");
+    let bytes: Option<Vec<u8>> = conn.query_row(&select, [row], |found| found.get(0))?;
+    if let Some(bytes) = bytes.filter(|bytes| std::str::from_utf8(bytes).is_err()) {
+        let valid = String::from_utf8_lossy(&bytes).into_owned();
+        conn.execute(&format!("UPDATE turns SET {column} = ?2 WHERE row = ?1"), params![row, valid])?;
+    }
+    Ok(())
+}
+
+/// The expression for a time of a row that can be read: the nearest one, in whole seconds at the end of time.
+fn readable_time(column: &str) -> String {
+    let last = Timestamp::MAX.as_second() * 1_000_000;
+    format!("min(max({column}, {}), {last})", micros(Timestamp::MIN))
+}
+
+fn make_turn_valid(conn: &Connection, row: i64) -> Outcome<()> {
+    let update = format!(
+        "UPDATE turns SET
+             id = iif(length(id) = 16, id, randomblob(16)),
+             role = iif(role IN ('system', 'user', 'assistant', 'tool'), role, 'user'),
+             metadata = iif(json_valid(metadata), metadata, NULL),
+             tool_calls = iif(json_valid(tool_calls), tool_calls, NULL),
+             memory_metadata = iif(json_valid(memory_metadata), memory_metadata, NULL),
+             token_count = min(max(token_count, 0), {MOST}),
+             input_tokens = min(max(input_tokens, 0), {MOST}),
+             output_tokens = min(max(output_tokens, 0), {MOST}),
+             follows = max(follows, -1),
+             created_at = {created_at},
+             hidden_at = {hidden_at}, hidden_reason = 'error'
+         WHERE row = ?1",
+        MOST = u32::MAX,
+        created_at = readable_time("created_at"),
+        hidden_at = readable_time("coalesce(hidden_at, created_at)"),
+    );
+    conn.execute(&update, [row])?;
+    Ok(())
+}
+
+fn make_session_valid(conn: &Connection, row: i64) -> Outcome<()> {
+    let update = format!(
+        "UPDATE sessions SET state = NULL, version = max(version, 1), parts = max(parts, 0),
+             next_seq = (SELECT coalesce(max(seq) + 1, 0) FROM turns WHERE session_id = ?1),
+             created_at = {created_at}, updated_at = {updated_at}
+         WHERE id = ?1",
+        created_at = readable_time("created_at"),
+        updated_at = readable_time("updated_at"),
+    );
+    conn.execute(&update, [row])?;
+    Ok(())
+}
+
+/// A counter that cannot be right begins where no process has been: behind everything that it has numbered.
+fn make_user_valid(conn: &Connection, row: i64) -> Outcome<()> {
+    conn.execute(
+        "UPDATE users SET
+             revision = max(revision, 0, (SELECT coalesce(max(revision), 0) FROM turns WHERE user_id = ?1),
+                 (SELECT coalesce(max(revision), 0) FROM memories WHERE user_id = ?1),
+                 (SELECT coalesce(max(revision), 0) FROM summaries WHERE user_id = ?1)),
+             vectors = max(vectors, 0, (SELECT coalesce(max(revision), 0) FROM vectors WHERE user_id = ?1)),
+             writes = max(writes, 1, (SELECT coalesce(max(version), 0) FROM sessions WHERE user_id = ?1)),
+             epoch = max(epoch, 0)
+         WHERE id = ?1",
+        [row],
+    )?;
+    let is_counted = "SELECT indexed_items >= 0 AND indexed_terms >= 0 FROM users WHERE id = ?1";
+    if !conn.query_row(is_counted, [row], |found| found.get(0))? {
+        index::clear(conn)?;
+    }
+    Ok(())
+}
+
+/// Gives a user or a session a valid name that no other has, if its own is not valid.
+fn rename(conn: &Connection, table: &str, row: i64, is_valid: fn(&str) -> bool) -> Outcome<()> {
+    let select = format!("SELECT CAST(name AS BLOB) FROM {table} WHERE id = ?1");
+    let bytes: Vec<u8> = conn.query_row(&select, [row], |found| found.get(0))?;
+    if std::str::from_utf8(&bytes).is_ok_and(is_valid) {
+        return Ok(());
+    }
+    let mut name: String =
+        String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).take(200).collect();
+    let owner =
+        if table == "sessions" { "AND user_id = (SELECT user_id FROM sessions WHERE id = ?2)" } else { "" };
+    let is_taken = format!("SELECT 1 FROM {table} WHERE name = ?1 AND id <> ?2 {owner}");
+    while !is_valid(&name) || conn.query_row(&is_taken, params![name, row], |_| Ok(())).optional()?.is_some()
+    {
+        name.push_str(&format!("-{row}"));
+    }
+    conn.execute(&format!("UPDATE {table} SET name = ?2 WHERE id = ?1"), params![row, name])?;
     Ok(())
 }
 
@@ -298,8 +297,12 @@ fn remove(conn: &Connection, damage: &Damage) -> Outcome<()> {
 }
 
 fn has_quarantine(conn: &Connection) -> Outcome<bool> {
-    let sql = "SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = 'quarantine'";
-    Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    has_table(conn, "quarantine")
+}
+
+fn has_table(conn: &Connection, name: &str) -> Outcome<bool> {
+    let sql = "SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    Ok(conn.prepare_cached(sql)?.query_row([name], |row| row.get(0))?)
 }
 
 /// The rows in quarantine, the oldest first.
@@ -377,4 +380,37 @@ fn delete_quarantined(conn: &Connection, condition: &str, given: impl Params) ->
         memories += u64::from(row.get::<_, String>(0)? == "memories");
     }
     Ok(memories)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SqliteOptions, SqliteStore};
+
+    /// A table that the check does not read could be damaged unnoticed.
+    #[tokio::test]
+    async fn every_table_of_the_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strata.db");
+        drop(SqliteStore::open(&path, SqliteOptions::default()).unwrap());
+        let conn = Connection::open(&path).unwrap();
+        // These two are made when they are first needed.
+        repair(&conn, 0).unwrap();
+        conn.execute_batch(
+            "CREATE TABLE IF NOT EXISTS openings (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL)",
+        )
+        .unwrap();
+        // SQLite's own tables, and those of the text index, are read by its integrity check.
+        let mut select = conn
+            .prepare(
+                r"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+                     AND name NOT LIKE 'text\_%' ESCAPE '\' ORDER BY name",
+            )
+            .unwrap();
+        let names: Vec<String> =
+            select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let mut read: Vec<&str> = tables().iter().map(|table| table.name).collect();
+        read.sort_unstable();
+        assert_eq!(names, read);
+    }
 }

@@ -323,6 +323,8 @@ impl Thread {
             }
             Call::Repair { now, answer } => {
                 let repaired = self.in_transaction(Flush::AtCommit, |conn| repair::repair(conn, now));
+                // The repair may have emptied the text index.
+                self.unindexed = self.unindexed.max(1);
                 let _ = answer.send(repaired.map_err(Error::from));
             }
             Call::Reindex { answer } => match self.in_transaction(Flush::AtCommit, index::clear) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use strata_core::memory::MemoryKind;
 use strata_core::moment::parse_moment;
+use strata_core::nul::{MayHoldNul, check_nul};
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Hidden, HiddenReason, Metadata, Role};
@@ -134,10 +135,19 @@ impl Keys<'_> {
     fn string(&self, key: &str) -> Result<Option<String>, Fault> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(Value::String(text)) => {
+                self.without_nul(key, text.as_str())?;
+                Ok(Some(text.clone()))
+            }
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
             Some(_) => Err(self.fault(key, "a text")),
         }
+    }
+
+    /// A value that was read, if it holds no NUL character. The file's own text holds none, but an escape may stand for one.
+    fn without_nul(&self, key: &str, value: &(impl MayHoldNul + ?Sized)) -> Result<(), Fault> {
+        check_nul(&format!("`{key}`"), value)
+            .map_err(|error| self.document.fault(key, error.message().to_owned()))
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
@@ -170,19 +180,22 @@ impl Keys<'_> {
     /// A value that is kept as JSON in a string.
     fn json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Fault> {
         let Some(text) = self.string(key)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|_| self.fault(key, "what Strata writes there"))
+        let fault = |_| self.fault(key, "what Strata writes there");
+        self.without_nul(key, &serde_json::from_str::<Value>(&text).map_err(fault)?)?;
+        serde_json::from_str(&text).map(Some).map_err(fault)
     }
 
     /// The client's metadata: a string with JSON, or a mapping that a person has written.
     fn metadata(&self) -> Result<Metadata, Fault> {
-        match self.value("metadata") {
-            None => Ok(Metadata::new()),
-            Some(Value::Object(fields)) => Ok(fields.clone().into()),
-            Some(Value::String(text)) => {
-                Metadata::from_text(text).map_err(|_| self.fault("metadata", "a JSON object"))
-            }
-            Some(_) => Err(self.fault("metadata", "a JSON object")),
-        }
+        let fault = || self.fault("metadata", "a JSON object");
+        let metadata: Metadata = match self.value("metadata") {
+            None => Metadata::new(),
+            Some(Value::Object(fields)) => fields.clone().into(),
+            Some(Value::String(text)) => Metadata::from_text(text).map_err(|_| fault())?,
+            Some(_) => return Err(fault()),
+        };
+        self.without_nul("metadata", metadata.fields())?;
+        Ok(metadata)
     }
 
     fn hidden(&self) -> Result<Option<Hidden>, Fault> {

@@ -512,3 +512,40 @@ fn a_trial_asks_no_other_machine_and_lets_none_in() {
     let trial = less.on_its_own(StoreUrl::Memory).unwrap();
     assert_eq!((trial.models.embedder, trial.learning.reader), (EmbedderChoice::Words, ReaderChoice::Off));
 }
+
+/// Each setting with values of every kind of TOML, and with what is no TOML: read or refused, and nothing panics.
+#[test]
+fn a_settings_file_with_any_values_is_read_or_refused() {
+    let odd = [
+        "-1",
+        "0",
+        "9223372036854775807",
+        "18446744073709551616",
+        "1e308",
+        "nan",
+        "-inf",
+        "true",
+        "\"\"",
+        "\"\\u0000\"",
+        "\"\\uD7FF://[::1]:99999/%zz?#\"",
+        "[]",
+        "[[1], \"a\"]",
+        "{ a = { b = 1 } }",
+        "2026-02-30",
+        "1979-05-27T07:32:00-23:59",
+        "'''",
+    ];
+    let mut refused = 0;
+    for entry in entries() {
+        for value in odd {
+            refused += usize::from(with_file(&format!("{} = {value}", entry.name)).is_err());
+        }
+    }
+    // No setting takes all kinds of values.
+    assert!(refused > entries().count() * 5, "{refused}");
+    for text in
+        ["= 1", "[", "[a", "\u{feff}store = 1", "store = \"a\"\nstore = \"b\"", "a\0b = 1", "[[store]]"]
+    {
+        assert!(with_file(text).is_err(), "{text:?}");
+    }
+}

@@ -62,6 +62,13 @@ fn note_kill() {
     }
 }
 
+/// Kills a process with SIGKILL, and waits until it has ended.
+pub(crate) fn kill(mut child: Child) {
+    note_kill();
+    child.kill().expect("the process was started by this test");
+    child.wait().expect("the process ends");
+}
+
 /// The binary of this build, without the settings of the machine.
 pub(crate) fn strata() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));

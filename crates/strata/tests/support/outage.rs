@@ -9,6 +9,9 @@ use super::{Answer, Client, reply_to};
 /// How long something that has to happen may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a slow disk takes for each write. An answer that comes before that has not waited for the disk.
+pub(crate) const HANG: Duration = Duration::from_secs(8);
+
 pub(crate) fn chat(client: &mut Client, session: &str, question: &str) -> Answer {
     let body = json!({
         "model": "m", "memory_id": session, "messages": [{"role": "user", "content": question}],
@@ -42,10 +45,11 @@ pub(crate) fn await_recorded(client: &mut Client, session: &str, question: &str)
     }
 }
 
-/// The status of `/readyz`, which has to answer within a second (and what a busy machine adds).
+/// The status of `/readyz`, which may not wait for a disk that hangs. That it answers within a second of the server's own time is
+/// shown in `strata-server/src/routes/health.rs`, without the time that a busy machine adds.
 pub(crate) fn readiness(client: &mut Client) -> u16 {
     let began = Instant::now();
     let status = client.get("/readyz").unwrap().status;
-    assert!(began.elapsed() < Duration::from_secs(5), "`/readyz` took {:?}", began.elapsed());
+    assert!(began.elapsed() < HANG, "`/readyz` took {:?}", began.elapsed());
     status
 }

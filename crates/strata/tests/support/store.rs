@@ -64,6 +64,14 @@ impl TestStore {
         }
     }
 
+    /// The database, if the store is one.
+    pub(crate) fn database(&self) -> Option<&Database> {
+        match &self.place {
+            Place::Database(database) => Some(database),
+            Place::File(_) | Place::Vault(_) => None,
+        }
+    }
+
     /// The folder around the store.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

@@ -1,11 +1,13 @@
 //! `kill -9` under writes of every kind: the real binary on a store of each kind, six clients over HTTP.
 //!
 //! [`memories`] has clients of one user, each with a memory and a session of its own; [`person`] has clients that are users of
-//! their own and come through the other doors. So each client knows what must be stored: all that was acknowledged, in its
+//! their own and come through the other doors. [`jobs`] puts jobs back into the queue, and [`commands`] kills commands instead of a server. So each client knows what must be stored: all that was acknowledged, in its
 //! order, and at most the one write that was under way when the server died. A write that is stored twice shows in the history,
 //! or in the list. [`routes`] sees to it that no route that writes is left out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod commands;
+mod jobs;
 mod memories;
 mod person;
 mod routes;

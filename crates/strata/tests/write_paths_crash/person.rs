@@ -29,7 +29,9 @@ pub(crate) enum PersonWrite {
     Context,
     Ask,
     Complain,
+    Prompt,
     ForgetUser,
+    ForgetUserByMcp,
 }
 
 impl Person {
@@ -92,7 +94,17 @@ impl Person {
                 let body = json!({ "text": format!("complaint {}", self.number), "user_id": user });
                 ("POST", format!("/requests/{asked}/feedback"), body)
             }
+            PersonWrite::Prompt => {
+                let body = json!({ "question": text, "format": "chat", "user_id": user });
+                ("POST", "/sessions/talk/prompt".to_owned(), body)
+            }
             PersonWrite::ForgetUser => ("DELETE", format!("/users/{user}"), Value::Null),
+            PersonWrite::ForgetUserByMcp => {
+                let tool =
+                    json!({ "name": "forget_user", "arguments": { "user_id": user, "confirmed": true } });
+                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool });
+                ("POST", "/mcp".to_owned(), call)
+            }
         })
     }
 }
@@ -114,7 +126,7 @@ impl Ledger for Person {
 
     fn next(&mut self, random: &mut Random) -> PersonWrite {
         self.number += 1;
-        match (random.below(13), &self.asked) {
+        match (random.below(15), &self.asked) {
             (0..=2, _) => PersonWrite::Mem0,
             (3..=4, _) => PersonWrite::Mcp,
             (5..=6, _) => PersonWrite::Context,
@@ -123,6 +135,8 @@ impl Ledger for Person {
             (9..=10, _) => PersonWrite::Learn,
             _ if self.memories.is_empty() => PersonWrite::Mem0,
             (11, _) => PersonWrite::DeleteAll,
+            (12, _) => PersonWrite::Prompt,
+            (13, _) => PersonWrite::ForgetUserByMcp,
             _ => PersonWrite::ForgetUser,
         }
     }
@@ -165,7 +179,8 @@ impl Ledger for Person {
             PersonWrite::Complain => {
                 after.asked = after.asked.map(|(id, complaints)| (id, complaints + 1));
             }
-            PersonWrite::ForgetUser => {
+            PersonWrite::Prompt => {}
+            PersonWrite::ForgetUser | PersonWrite::ForgetUserByMcp => {
                 (after.memories, after.context, after.asked) = (BTreeSet::new(), None, None);
             }
         }

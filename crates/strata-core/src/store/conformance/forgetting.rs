@@ -1,5 +1,7 @@
 //! Forgetting: data is destroyed together with everything that is derived from it alone, and counted.
 
+use serde_json::json;
+
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId, TurnId};
@@ -146,10 +148,12 @@ pub async fn destroys_a_user(store: &dyn Store) {
         ChangeSet { idempotency: key.clone(), ..changes }
     };
     store.apply(&ann(), keyed(vec![turn("one"), turn("two")])).await.unwrap();
-    append(store, &ann(), "t", &["three"]).await;
+    let three = ItemId::Turn(append(store, &ann(), "t", &["three"]).await[0]);
     apply(store, &ann(), Change::PutSummary(Box::new(summary("s", 1)))).await;
-    add(store, &ann(), memory("known")).await;
-    apply(store, &ann(), Change::AddRequest(Box::new(request(1)))).await;
+    let known = ItemId::Memory(add(store, &ann(), memory("known")).await);
+    embed(store, &[three, known]).await;
+    let traced = RequestMetric { trace: Some(json!({ "question": "known" })), ..request(1) };
+    apply(store, &ann(), Change::AddRequest(Box::new(traced))).await;
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let mut state = State::default();
     state.observed.turns = 1;
@@ -176,6 +180,7 @@ pub async fn destroys_a_user(store: &dyn Store) {
     let requests = MetricQuery { limit: 9, ..MetricQuery::default() };
     assert!(store.requests(&ann(), &requests).await.unwrap().is_empty());
     assert_eq!(store.lease_job(&lease(9, 10)).await.unwrap(), None);
+    assert!(store.vectors_since(&ann(), "model", 0).await.unwrap().is_empty());
 
     let applied = store.apply(&ann(), keyed(vec![turn("anew")])).await.unwrap();
     assert!(!applied.replayed);
