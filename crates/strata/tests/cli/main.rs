@@ -20,6 +20,7 @@ mod prompting;
 mod recording;
 mod reporting;
 mod serving;
+mod terminal;
 mod vault;
 
 #[path = "../support/model.rs"]
