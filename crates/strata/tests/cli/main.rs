@@ -11,6 +11,7 @@ mod explaining;
 mod files;
 mod forgetting;
 mod harness;
+mod hygiene;
 mod keys;
 mod late_models;
 mod learning;

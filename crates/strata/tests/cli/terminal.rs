@@ -1,7 +1,6 @@
 //! What a person sees at a terminal: colour, tables that fit, bars, questions, and the demo with its browser. Python's `pty`
 //! is the terminal (`terminal.py`).
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -17,17 +16,9 @@ pub(crate) fn at_terminal(
     set: &[(&str, &str)],
     steps: Value,
 ) -> Ran {
-    let strata = machine.command(args);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/terminal.py");
-    let mut python = Command::new("python3");
-    python.arg(script).args([width.to_string(), steps.to_string()]);
-    python.arg(strata.get_program()).args(strata.get_args()).current_dir(machine.home());
-    for (name, value) in strata.get_envs() {
-        match value {
-            Some(value) => python.env(name, value),
-            None => python.env_remove(name),
-        };
-    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/terminal.py");
+    let starter = ["python3", script, &width.to_string(), &steps.to_string()];
+    let mut python = machine.command_under(&starter, args);
     python.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     python.env_remove("BROWSER").envs(set.iter().copied());
     Ran::from(python.output().unwrap())
