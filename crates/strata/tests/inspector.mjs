@@ -126,7 +126,9 @@ await page.getByText("Your complaint was filed").waitFor();
 
 // A job that was given up is tried again.
 await page.goto(`${root}/inspect`);
-check((await page.locator("body").textContent()).includes("the model “owl” refuses: no credit"), "the overview says why a job was given up");
+for (const said of ["1 job of the kind “summarise” was given up.", "The last error of a job, ", ": the model “owl” refuses: no credit"]) {
+  check((await page.locator("[aria-labelledby=failures]").textContent()).includes(said), `the overview says: ${said}`);
+}
 await page.getByRole("button", { name: "Try again" }).click();
 await page.getByText("The job is in the queue again").waitFor();
 check((await page.getByRole("button", { name: "Try again" }).count()) === 0, "the job is no longer given up");

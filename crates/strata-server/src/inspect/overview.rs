@@ -173,21 +173,32 @@ fn recall_charts(report: &Report) -> Vec<Chart> {
 /// What failed in the last days, a sentence each.
 fn failures(report: &Report, room: &mut Room) -> Vec<String> {
     let failures = &report.failures;
+    let was = |count: u64| if count == 1 { "was" } else { "were" };
     let mut sentences = Vec::new();
     for (kind, count) in &failures.dead_jobs {
-        sentences.push(format!("{count} jobs of the kind “{kind}” were given up."));
+        let jobs = counted(*count, "job", "jobs");
+        sentences.push(format!("{jobs} of the kind “{kind}” {} given up.", was(*count)));
     }
     if failures.retried_jobs > 0 {
-        sentences.push(format!("{} jobs have failed and will be tried again.", failures.retried_jobs));
+        let jobs = counted(failures.retried_jobs, "job", "jobs");
+        sentences.push(format!("{jobs} failed and will be tried again."));
     }
     if failures.summaries > 0 {
-        sentences.push(format!("{} summaries failed or were made without their model.", failures.summaries));
+        let summaries = counted(failures.summaries, "summary", "summaries");
+        sentences.push(format!("{summaries} failed, or {} made without the model.", was(failures.summaries)));
     }
     for (stage, count) in &failures.requests {
-        sentences.push(format!("{count} requests had a failure at the stage “{stage}”."));
+        let requests = counted(*count, "request", "requests");
+        sentences.push(format!("{requests} had a failure at the stage “{stage}”."));
     }
     if let Some((at, error)) = &failures.last_error {
-        sentences.push(format!("The last error of a job, {}: {}", moment(*at), room.line(error, 300).text));
+        let error = quoted(&room.line(error, 300).text);
+        sentences.push(format!("The last error of a job, {}: {error}", moment(*at)));
     }
     sentences
+}
+
+/// A number with its noun.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }

@@ -16,10 +16,10 @@ fn import(machine: &Machine, memories: &[(&str, &str, &str)]) {
     machine.run(&["import", "old.json"]).ok();
 }
 
-/// Asks the same question so many times.
+/// Asks the same question so many times, with explanations: these keep what an answer used.
 fn ask(server: &Server, user: &str, question: &str, times: u32) {
     for _ in 0..times {
-        let body = json!({"user_id": user, "query": question}).to_string();
+        let body = json!({"user_id": user, "query": question, "explain": true}).to_string();
         assert_eq!(server.http("POST", "/search", &body).0, 200);
     }
 }
