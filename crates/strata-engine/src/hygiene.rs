@@ -11,7 +11,7 @@ use serde::Serialize;
 use strata_core::error::Result;
 use strata_core::memory::MemoryKind;
 use strata_core::ports::{PairReading, Relation};
-use strata_language::content::has_content;
+use strata_language::content::is_courtesy;
 use strata_language::normalised;
 use strata_language::rules::is_question;
 use strata_language::secrets::{SecretKind, masked, secrets};
@@ -208,7 +208,7 @@ fn junk(content: &str) -> Option<&'static str> {
         () if BOILERPLATE.iter().any(|phrase| lower.contains(phrase)) => "is what a model says about itself",
         // Many programs leave out the subject, so that statements begin like questions: «Is allergic to peanuts».
         () if is_question(text) && text.ends_with(['?', '？']) => "is a question and not a statement",
-        () if !has_content(text) => "is a courtesy and says nothing",
+        () if is_courtesy(text) => "is a courtesy and says nothing",
         () => return None,
     })
 }
@@ -385,6 +385,7 @@ mod tests {
             "Has to renew the ferry pass before June",
             "Is allergic to lupins",
             "Does not eat shellfish",
+            "Can't swim",
             "What matters to Mara is quiet",
         ] {
             assert_eq!(junk(text), None, "{text}");

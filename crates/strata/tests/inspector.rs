@@ -26,13 +26,14 @@ fn every_page_works_in_a_browser() {
     let dispute = disputed(directory.path(), &store);
     summarised(directory.path(), &store);
     given_up(&store);
+    // The same store, as if its users were large. This server has nothing to write, so that both can be started.
+    let settings =
+        ["request_timeout_secs=300", "index_max_items=10", "embedder=words", "learn.enabled=false"];
+    let large = Server::start_on(&store_url(&store), &directory.path().join("large.log"), &settings);
     let server = Server::start_with(&store, &["request_timeout_secs=300"]);
     let mut client = server.client();
     let mut pages = fill(&mut client);
     pages["paths"]["memory-disputed"] = format!("/inspect/memories/{dispute}").into();
-    // The same store, as if its users were large.
-    let settings = ["request_timeout_secs=300", "index_max_items=10"];
-    let large = Server::start_on(&store_url(&store), &directory.path().join("large.log"), &settings);
     pages["large"] = format!("http://{}", large.address()).into();
     let (keyed, access) = with_keys(directory.path());
     pages["keyed"] = access;

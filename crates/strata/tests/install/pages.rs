@@ -360,6 +360,8 @@ impl Script {
         }
         for (command, promised) in commands {
             let number = self.promises.len();
+            let is_vague = !promised.is_empty() && promised.iter().all(|line| line.trim() == "…");
+            assert!(!is_vague, "`{command}` promises nothing that could be missed");
             writeln!(self.text, "echo '{MARK}{number}'\n{{\n{command}\n}} 2>&1\necho\necho '{MARK}end'")
                 .unwrap();
             self.promises.push(promised);
