@@ -32,7 +32,7 @@ async fn chat(key: &str) -> strata::Result<()> {
 }
 
 /// The block of `docs/prompt.md`.
-#[allow(dead_code, reason = "compiled and not run")]
+#[allow(dead_code, clippy::print_stdout, reason = "compiled and not run")]
 #[rustfmt::skip]
 async fn prompt(engine: Engine, user: UserId, session: SessionId) -> strata_core::Result<()> {
     // begin: docs/prompt.md
