@@ -104,4 +104,24 @@ mod tests {
             assert!(workspace.root().join(file).is_file(), "{file}");
         }
     }
+
+    #[test]
+    fn an_archive_is_checked_unpacked_and_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let workspace = Workspace::locate().unwrap();
+        let folder = std::env::temp_dir().join(format!("strata-archive-{}", std::process::id()));
+        let (out, unpacked) = (folder.join("dist"), folder.join("unpacked"));
+        clear(&out).unwrap();
+        clear(&unpacked).unwrap();
+        let binary = folder.join("program");
+        fs::write(&binary, "#!/bin/sh\necho strata, unpacked\n").unwrap();
+        fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+        archive(&workspace, &binary, &out).unwrap();
+        fs::write(folder.join("SHA256SUMS"), checksums(&out).unwrap()).unwrap();
+        let script = "cd dist && sha256sum --check --strict ../SHA256SUMS && tar -xzf ./*.tar.gz -C ../unpacked \
+                      && cd ../unpacked/strata-* && test -f README.md && ./strata";
+        let ran = process::output(Command::new("sh").args(["-c", script]).current_dir(&folder)).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(ran.contains(".tar.gz: OK") && ran.ends_with("strata, unpacked\n"), "{ran}");
+    }
 }

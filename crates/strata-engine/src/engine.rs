@@ -246,7 +246,7 @@ impl Wiring {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
                 requests: requests.clone(),
-                in_force: self.in_force(),
+                in_force: Arc::new(self.in_force()),
             },
             requests,
             conversation: Conversation {
@@ -294,10 +294,17 @@ impl Wiring {
         }
     }
 
-    /// The parts of recall that are in force, for the advice of reports.
+    /// The parts and settings in force, for the advice of reports.
     fn in_force(&self) -> InForce {
-        let reranks = self.reranker.is_some() && self.settings.recall.rerank;
-        InForce { embeds: self.embedder.is_some(), reranks }
+        let Settings { embed, recall, learn, .. } = &*self.settings;
+        InForce {
+            embeds: self.embedder.is_some(),
+            reranks: self.reranker.is_some() && recall.rerank,
+            learns_by_model: self.model.is_some(),
+            embed: *embed,
+            recall: recall.clone(),
+            learn: learn.clone(),
+        }
     }
 
     fn recall(&self, settings: Arc<RecallSettings>, log: RequestLog, maintenance: Maintenance) -> Recall {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use strata_core::error::Result;
 use strata_core::memory::MemoryKind;
 use strata_core::ports::{PairReading, Relation};
-use strata_language::content::has_content;
+use strata_language::content::is_courtesy;
 use strata_language::normalised;
 use strata_language::rules::is_question;
 use strata_language::secrets::{SecretKind, masked, secrets};
@@ -25,8 +25,8 @@ const STALE_DAYS: i64 = 60;
 /// A memory that is younger may still be recalled.
 const YOUNG_DAYS: i64 = 30;
 
-/// Fewer answers say nothing about which memories are of use.
-const ENOUGH_ANSWERS: usize = 20;
+/// Fewer answers to a user say nothing about which of the user's memories are of use.
+pub const ENOUGH_ANSWERS: usize = 20;
 
 /// The share of terms that two statements must have in common to be compared.
 const NEAR: f32 = 0.4;
@@ -61,6 +61,8 @@ pub struct Statement {
     pub is_related: bool,
     /// Whether an answer has used it.
     pub was_recalled: bool,
+    /// The number of its user's answers whose items are known; 0 if there are none or it is another program's.
+    pub answers: usize,
 }
 
 /// A kind of problem.
@@ -111,24 +113,12 @@ pub struct Problem {
     pub is_sure: bool,
 }
 
-/// The known use of memories.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Use {
-    /// The number of answers whose items are known.
-    pub answers: usize,
-}
-
 /// The problems of `statements`, the gravest first. The reader of `learning`, if it has one, compares the statements that are
 /// near each other; the same words with another value are found without it too.
-pub async fn examine(
-    learning: &Learning,
-    statements: &[Statement],
-    usage: Use,
-    now: Timestamp,
-) -> Result<Vec<Problem>> {
+pub async fn examine(learning: &Learning, statements: &[Statement], now: Timestamp) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     for (place, statement) in statements.iter().enumerate() {
-        problems.extend(alone(place, statement, usage, now));
+        problems.extend(alone(place, statement, now));
     }
     // Junk is not compared, because it is removed anyway.
     let junk: HashSet<usize> = problems
@@ -149,7 +139,7 @@ pub async fn examine(
 }
 
 /// The problems of a statement by itself.
-fn alone(place: usize, statement: &Statement, usage: Use, now: Timestamp) -> Vec<Problem> {
+fn alone(place: usize, statement: &Statement, now: Timestamp) -> Vec<Problem> {
     let problem = |kind, why: String| Problem {
         kind,
         place,
@@ -177,13 +167,13 @@ fn alone(place: usize, statement: &Statement, usage: Use, now: Timestamp) -> Vec
     }
     let is_old = days.is_some_and(|days| days >= YOUNG_DAYS);
     if is_old
-        && usage.answers >= ENOUGH_ANSWERS
+        && statement.answers >= ENOUGH_ANSWERS
         && !statement.was_recalled
         && statement.kind != MemoryKind::Instruction
     {
         problems.push(problem(
             ProblemKind::NeverRecalled,
-            format!("no one of {} answers used it", usage.answers),
+            format!("no one of {} answers used it", statement.answers),
         ));
     }
     problems
@@ -216,8 +206,9 @@ fn junk(content: &str) -> Option<&'static str> {
         () if is_address => "is an address and says nothing about it",
         () if is_markup || is_data => "is code or data and not a statement",
         () if BOILERPLATE.iter().any(|phrase| lower.contains(phrase)) => "is what a model says about itself",
-        () if is_question(text) => "is a question and not a statement",
-        () if !has_content(text) => "is a courtesy and says nothing",
+        // Many programs leave out the subject, so that statements begin like questions: «Is allergic to peanuts».
+        () if is_question(text) && text.ends_with(['?', '？']) => "is a question and not a statement",
+        () if is_courtesy(text) => "is a courtesy and says nothing",
         () => return None,
     })
 }
@@ -362,6 +353,7 @@ mod tests {
             owner: "mara".to_owned(),
             is_related: false,
             was_recalled: false,
+            answers: 50,
         }
     }
 
@@ -390,6 +382,11 @@ mod tests {
             "玛拉住在成都",
             "The gate code changes in May",
             "Mara's site is https://example.org",
+            "Has to renew the ferry pass before June",
+            "Is allergic to lupins",
+            "Does not eat shellfish",
+            "Can't swim",
+            "What matters to Mara is quiet",
         ] {
             assert_eq!(junk(text), None, "{text}");
         }
@@ -398,25 +395,23 @@ mod tests {
     #[test]
     fn a_statement_alone_may_be_a_secret_stale_or_unused() {
         let now = Timestamp::from_second(100 * 86_400).unwrap();
-        let used = Use { answers: 50 };
-        let check = |statement: &Statement, usage: Use, expected: &[ProblemKind]| {
-            let found: Vec<_> =
-                alone(0, statement, usage, now).into_iter().map(|problem| problem.kind).collect();
+        let check = |statement: &Statement, expected: &[ProblemKind]| {
+            let found: Vec<_> = alone(0, statement, now).into_iter().map(|problem| problem.kind).collect();
             assert_eq!(found, expected, "{}", statement.content);
         };
         let secret = statement("1", "Mara's card is 4539 5787 6362 1486", 99);
-        check(&secret, used, &[ProblemKind::Secret]);
+        check(&secret, &[ProblemKind::Secret]);
         let todo = Statement {
             kind: MemoryKind::Todo,
             was_recalled: true,
             ..statement("2", "Mara has to call the roofer", 10)
         };
-        check(&todo, used, &[ProblemKind::StaleTodo]);
-        check(&Statement { at: Timestamp::from_second(80 * 86_400).ok(), ..todo }, used, &[]);
+        check(&todo, &[ProblemKind::StaleTodo]);
+        check(&Statement { at: Timestamp::from_second(80 * 86_400).ok(), ..todo }, &[]);
         let unused = statement("3", "Mara's first bicycle was green", 10);
-        check(&unused, used, &[ProblemKind::NeverRecalled]);
-        check(&unused, Use { answers: 19 }, &[]);
-        check(&Statement { was_recalled: true, ..unused }, used, &[]);
+        check(&unused, &[ProblemKind::NeverRecalled]);
+        check(&Statement { answers: 19, ..unused.clone() }, &[]);
+        check(&Statement { was_recalled: true, ..unused }, &[]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! plan's table of upgrade triggers; [`triggers`] has one function for each of its rows. A figure is missing if the period
 //! has too few rows to compute it. Start reading at [`Report::of`].
 
+mod advice;
 mod figures;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,10 @@ mod triggers;
 use jiff::Timestamp;
 use strata_core::job::Job;
 use strata_core::metric::RequestMetric;
+
+use crate::learn::LearnSettings;
+use crate::maintenance::EmbedItems;
+use crate::recall::RecallSettings;
 
 pub use figures::{
     CostFigures, DayFigures, FailureFigures, Latencies, RecallFigures, Spending, TokenFigures,
@@ -42,13 +47,21 @@ impl Period {
 /// smaller store cannot avoid.
 pub(crate) const MIN_ITEMS: usize = 3;
 
-/// The parts of recall that are in force, so that the report does not advise them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The parts and settings in force. The advice starts from them, so that it names no value that is in force already.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct InForce {
     /// Whether an embedder compares by meaning.
     pub embeds: bool,
     /// Whether a cross-encoder reads the best candidates.
     pub reranks: bool,
+    /// Whether a model learns and writes summaries.
+    pub learns_by_model: bool,
+    /// Which items are embedded.
+    pub embed: EmbedItems,
+    /// The settings of recall.
+    pub recall: RecallSettings,
+    /// The settings of learning.
+    pub learn: LearnSettings,
 }
 
 /// The rows that a report is computed from.
@@ -56,7 +69,7 @@ pub struct InForce {
 pub struct ReportRows {
     /// The number of stored turns and memories, counted up to a few; `None` if it is unknown.
     pub items: Option<usize>,
-    /// The parts of recall that are in force.
+    /// The parts and settings in force.
     pub in_force: InForce,
     /// The requests of the period.
     pub requests: Vec<RequestMetric>,

@@ -29,7 +29,7 @@ pub struct Reporting {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) requests: Requests,
-    pub(crate) in_force: InForce,
+    pub(crate) in_force: Arc<InForce>,
 }
 
 impl Reporting {
@@ -38,7 +38,7 @@ impl Reporting {
         let until = self.clock.now();
         // A period that would begin in the future is the last second.
         let since = since.min(until.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(until));
-        let mut rows = ReportRows { in_force: self.in_force, ..ReportRows::default() };
+        let mut rows = ReportRows { in_force: (*self.in_force).clone(), ..ReportRows::default() };
         let (asked, mut items) = (Period { since, until }, 0);
         for user in users {
             let requests = self.requests.list(user, Some(since), limit).await?;

@@ -14,7 +14,7 @@ use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::conformance::fixture::fresh;
 use strata_core::store::{InMemoryStore, MemoryQuery, MemorySelect, Page, TurnQuery};
 use strata_core::turn::HiddenReason;
-use strata_core::{Memory, Role, SessionId, Turn, UserId};
+use strata_core::{Memory, Role, Session, SessionId, Turn, UserId};
 use strata_engine::{Engine, Settings};
 use strata_import::{FileOptions, FileReport, Format, Mem0File, check_apart, load, recognise};
 use tempfile::TempDir;
@@ -79,14 +79,29 @@ impl Desk {
 
     /// The error of an import that leaves the store as it was.
     async fn refused(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        let before = self.users().await;
+        let before = self.everything().await;
         let refused = self.import_with(name, bytes, &FileOptions::default()).await.unwrap_err();
-        assert_eq!(self.users().await, before, "nothing is half imported");
+        assert_eq!(self.everything().await, before, "nothing is half imported");
         refused.message().to_owned()
     }
 
     async fn users(&self) -> Vec<UserId> {
         self.engine.store().users(Page::first(100)).await.unwrap()
+    }
+
+    /// All sessions, turns and memories of all users.
+    async fn everything(&self) -> Vec<(UserId, Vec<Session>, Vec<Turn>, Vec<Memory>)> {
+        let (mut everything, store) = (Vec::new(), self.engine.store());
+        for user in self.users().await {
+            let sessions = self.engine.sessions.list(&user, Page::first(1_000)).await.unwrap();
+            let mut turns = Vec::new();
+            for session in &sessions {
+                turns.extend(self.turns(user.as_str(), session.id.as_str()).await);
+            }
+            let memories = store.memories(&user, &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+            everything.push((user, sessions, turns, memories));
+        }
+        everything
     }
 
     async fn turns(&self, user: &str, session: &str) -> Vec<Turn> {

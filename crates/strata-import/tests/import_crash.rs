@@ -11,16 +11,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
+use serde_json::{Value, json};
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::CheckDepth;
 use strata_core::store::conformance::fixture::{at, fresh};
 use strata_core::{SessionId, UserId};
 use strata_engine::Engine;
 use strata_engine::Settings;
-use strata_import::{self as import, ImportOptions};
+use strata_import::{self as import, FileOptions, FileProgress, ImportOptions};
 use strata_store::{SqliteOptions, SqliteStore};
 
 const FOLDER: &str = "STRATA_TEST_IMPORT_FOLDER";
+/// A data export of ChatGPT.
+const CHATS: &str = "conversations.json";
 const CONVERSATIONS: u32 = 30;
 const MESSAGES: u32 = 60;
 
@@ -58,6 +61,12 @@ async fn imports_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let folder = Path::new(&folder);
     let mut output = std::io::stdout();
+    let chats = folder.join(CHATS);
+    if chats.is_file() {
+        let told = |progress: &FileProgress| writeln!(output, "progress {}", progress.items.0).unwrap();
+        import::file(&chats, &engine(folder), &FileOptions::default(), told).await.unwrap();
+        return;
+    }
     import::sqlite(folder.join("source.db"), &engine(folder), &ImportOptions::default(), |progress| {
         writeln!(output, "progress {}", progress.messages).unwrap();
     })
@@ -98,24 +107,68 @@ fn note_kill() {
     }
 }
 
+/// Starts an import, and kills it after so many steps.
+fn kill_after(folder: &Path, steps: usize) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "imports_until_it_is_killed", "--nocapture", "--test-threads=1"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let seen = lines.map_while(Result::ok).filter(|line| line.starts_with("progress")).take(steps).count();
+    assert_eq!(seen, steps);
+    note_kill();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// A conversation as ChatGPT exports it: a tree of messages, here without branches.
+fn chat(number: u32) -> Value {
+    let mut mapping = serde_json::Map::new();
+    for message in 0..MESSAGES {
+        let role = if message % 2 == 0 { "user" } else { "assistant" };
+        let parent = (message > 0).then(|| format!("m{}", message - 1));
+        let said = json!({
+            "id": format!("m{message}"), "author": {"role": role}, "create_time": 1_748_000_000 + message,
+            "recipient": "all", "metadata": {},
+            "content": {"content_type": "text", "parts": [format!("said {message} in {number}")]},
+        });
+        let node = json!({"id": format!("m{message}"), "message": said, "parent": parent, "children": []});
+        mapping.insert(format!("m{message}"), node);
+    }
+    json!({"id": format!("chat-{number}"), "title": format!("title {number}"), "create_time": 1_748_000_000,
+        "mapping": mapping, "current_node": format!("m{}", MESSAGES - 1)})
+}
+
+#[tokio::test]
+async fn a_killed_import_of_a_file_is_finished_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(CHATS);
+    std::fs::write(&path, Value::from_iter((0..CONVERSATIONS).map(chat)).to_string()).unwrap();
+    for after in [1, 2, 7, 19] {
+        kill_after(folder.path(), after);
+    }
+    let engine = engine(folder.path());
+    let report = import::file(&path, &engine, &FileOptions::default(), |_| {}).await.unwrap();
+    assert_eq!(report.turns_added + report.turns_present, u64::from(CONVERSATIONS * MESSAGES));
+    assert!(report.turns_present > 0, "the killed runs had brought something");
+    for number in 0..CONVERSATIONS {
+        let session = SessionId::new(format!("chat-{number}")).unwrap();
+        let turns = engine.sessions.turns(&UserId::default(), &session, None, 1_000).await.unwrap();
+        let said: Vec<_> = turns.iter().map(|turn| turn.content.clone()).collect();
+        let expected = (0..MESSAGES).map(|message| format!("said {message} in {number}"));
+        assert_eq!(said, expected.collect::<Vec<_>>());
+    }
+    assert_eq!(engine.store().check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_killed_import_is_finished_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     make_source(&folder.path().join("source.db"));
     for after in [1, 3, 12, 25, 40] {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "imports_until_it_is_killed", "--nocapture", "--test-threads=1"])
-            .env(FOLDER, folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let seen =
-            lines.map_while(Result::ok).filter(|line| line.starts_with("progress")).take(after).count();
-        assert_eq!(seen, after);
-        note_kill();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_after(folder.path(), after);
     }
     let engine = engine(folder.path());
     let source = folder.path().join("source.db");

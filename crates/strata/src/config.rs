@@ -32,7 +32,7 @@ use strata_server::{Reach, Secret};
 pub use learning::{LearnModel, Learning, ReaderChoice};
 pub use models::{EmbedderChoice, Models, RerankChoice, STRATA_ENCODER};
 pub use postgres::Postgres;
-pub use sources::{DEFAULT_FILE, Flag, Sources, allows_colour, editor};
+pub use sources::{DEFAULT_FILE, Flag, Sources, allows_colour, browser, editor};
 pub use store_url::{StoreUrl, VaultFolder};
 pub use table::reference;
 

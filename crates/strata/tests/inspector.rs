@@ -25,10 +25,20 @@ fn every_page_works_in_a_browser() {
     let store = directory.path().join("inspected.db");
     let dispute = disputed(directory.path(), &store);
     summarised(directory.path(), &store);
+    given_up(&store);
+    // The same store, as if its users were large. This server has nothing to write, so that both can be started.
+    let settings =
+        ["request_timeout_secs=300", "index_max_items=10", "embedder=words", "learn.enabled=false"];
+    let large = Server::start_on(&store_url(&store), &directory.path().join("large.log"), &settings);
     let server = Server::start_with(&store, &["request_timeout_secs=300"]);
     let mut client = server.client();
     let mut pages = fill(&mut client);
     pages["paths"]["memory-disputed"] = format!("/inspect/memories/{dispute}").into();
+    pages["large"] = format!("http://{}", large.address()).into();
+    let (keyed, access) = with_keys(directory.path());
+    pages["keyed"] = access;
+    let vault = with_broken_file(directory.path());
+    pages["vault"] = format!("http://{}", vault.address()).into();
     let screenshots: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../target/screenshots"].iter().collect();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inspector.mjs");
     let output = Command::new("node")
@@ -38,7 +48,54 @@ fn every_page_works_in_a_browser() {
         .arg(pages.to_string())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}\n{}", show(&output), server.log());
+    assert!(output.status.success(), "{}\n{}\n{}", show(&output), server.log(), keyed.log());
+}
+
+/// Runs `strata` on a store, and returns what it prints.
+fn ran(store: &str, arguments: &[&str]) -> String {
+    let output = strata().args(arguments).args(["--store", store]).output().unwrap();
+    assert!(output.status.success(), "{}", show(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Marks a finished job as given up, as a worker does after its last attempt.
+fn given_up(store: &Path) {
+    let program = "import sqlite3, sys\n\
+                   with sqlite3.connect(sys.argv[1]) as file:\n\
+                   \x20   last = file.execute('SELECT max(row) FROM jobs').fetchone()\n\
+                   \x20   file.execute(\"UPDATE jobs SET status = 'dead', attempts = 5, last_error = 'the model `owl` refuses: no credit' WHERE row = ?\", last)\n";
+    let output = Command::new("python3").args(["-c", program]).arg(store).output().unwrap();
+    assert!(output.status.success(), "{}", show(&output));
+}
+
+/// A server with keys, and what a person needs for it: its address, a key for all, one that reads, and a memory.
+fn with_keys(folder: &Path) -> (Server, Value) {
+    let file = folder.join("keyed.db");
+    let store = store_url(&file);
+    let added =
+        ran(&store, &["add", "Ada dries kelp on the slipway", "--user", "ada", "--verbatim", "--json"]);
+    let memory: Value = serde_json::from_str(&added).unwrap();
+    let key = |scopes: &str| {
+        let printed = ran(&store, &["keys", "create", "--user", "ada", "--scopes", scopes]);
+        printed.split_whitespace().find(|word| word.starts_with("strata_")).unwrap().to_owned()
+    };
+    let (key, reader) = (key("read,write"), key("read"));
+    let server = Server::start_with(&file, &["request_timeout_secs=300"]);
+    let access = json!({
+        "root": format!("http://{}", server.address()), "key": key, "reader": reader,
+        "memory": format!("/inspect/memories/{}", text(&memory["id"])),
+    });
+    (server, access)
+}
+
+/// A server on a vault in which a person has spoilt a file.
+fn with_broken_file(folder: &Path) -> Server {
+    let vault = folder.join("vault");
+    let store = format!("vault:{}", vault.display());
+    ran(&store, &["add", "The slipway is tarred in March", "--verbatim"]);
+    let file = "---\nkind: nonsense\n---\nThe crane lifts two tonnes\n";
+    std::fs::write(vault.join("entries/global/facts/broken.md"), file).unwrap();
+    Server::start_on(&store, &folder.join("vault.log"), &["request_timeout_secs=300"])
 }
 
 /// Imports two memories that may contradict each other, and returns the id of the newer one.

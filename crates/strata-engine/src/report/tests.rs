@@ -7,6 +7,8 @@ use strata_core::store::conformance::fixture::{at, job, request};
 use strata_core::trace::RetrievalPath;
 
 use super::*;
+use crate::learn::window::WindowSettings;
+use crate::recall::Budget;
 use crate::summaries::WITHOUT_MODEL;
 
 const DAY: i64 = 86_400;
@@ -151,9 +153,9 @@ fn every_row_of_the_table_is_judged_against_its_threshold() {
     }
     assert_eq!(judged.len(), expected.len());
     assert_eq!(report.passed().count(), 4);
-    // 11 questions in 7 days, 2,000 tokens each.
+    // 11 questions in 7 days, 2,000 tokens each. One of 7 summaries stays, of 400 tokens in 7 days.
     assert!(report.triggers[3].cost.contains("up to 3143 a day"), "{}", report.triggers[3].cost);
-    assert!(report.triggers[7].cost.contains("about 29 tokens a day"), "{}", report.triggers[7].cost);
+    assert!(report.triggers[7].cost.contains("up to 49 tokens a day"), "{}", report.triggers[7].cost);
     assert!(report.triggers.iter().all(|row| row.missing.is_none() && !row.change.is_empty()));
 }
 
@@ -256,7 +258,7 @@ fn a_store_of_two_items_is_not_judged() {
 #[test]
 fn what_is_in_force_is_not_advised() {
     let advice = |embeds, reranks| {
-        let in_force = InForce { embeds, reranks };
+        let in_force = InForce { embeds, reranks, ..InForce::default() };
         let report =
             Report::of(&ReportRows { requests: requests(), in_force, ..ReportRows::default() }, week());
         assert_eq!(report.triggers[0].verdict, Verdict::Act);
@@ -280,4 +282,104 @@ fn tokens_that_memory_adds_are_not_called_saved() {
     };
     assert_eq!(row(1_000, 250), "750 of 1000 (75.0 %)");
     assert_eq!(row(10, 250), "none: short sessions, to which memory added 240 tokens");
+}
+
+/// The change and the cost that a trigger advises for settings in force.
+fn advised(trigger: usize, set: impl FnOnce(&mut InForce)) -> (String, String) {
+    let mut in_force = InForce::default();
+    set(&mut in_force);
+    let report = Report::of(
+        &ReportRows { requests: requests(), jobs: jobs(), in_force, ..ReportRows::default() },
+        week(),
+    );
+    let trigger = &report.triggers[trigger];
+    (trigger.change.clone(), trigger.cost.clone())
+}
+
+#[test]
+fn a_larger_budget_starts_from_the_present_one() {
+    let (change, cost) = advised(3, |force| {
+        force.recall.budget = Budget { max_tokens: 6_500, max_turns: 1_000, max_item_chars: 900 };
+    });
+    assert!(change.contains("`max_context_tokens = 13000`, `max_item_chars = 1800`"), "{change}");
+    assert!(!change.contains("max_context_turns"), "more turns are not possible: {change}");
+    // 11 questions in 7 days.
+    assert_eq!(cost, "at most 6500 input tokens more for each such question: up to 10214 a day");
+    let most = Budget { max_tokens: 10_000_000, max_turns: 1_000, max_item_chars: 10_000_000 };
+    let (change, cost) = advised(3, |force| force.recall.budget = most);
+    assert!(!change.contains(" = ") && cost.contains("up to 0 a day"), "{change}: {cost}");
+}
+
+#[test]
+fn looser_recall_starts_from_the_present_threshold() {
+    let (change, cost) = advised(5, |_| ());
+    assert!(change.contains("`score_threshold = 0.25`"), "{change}");
+    assert!(change.contains("`default_top_k = 10` with `max_context_turns = 10`"), "{change}");
+    assert!(cost.contains("2000 tokens"), "{cost}");
+    let (change, _) = advised(5, |force| {
+        force.recall.score_threshold = 0.04;
+        force.recall.default_top_k = 700;
+        force.recall.budget.max_turns = 1_000;
+    });
+    assert!(
+        change.contains("`score_threshold = 0.00`") && change.ends_with("`default_top_k = 1000`"),
+        "{change}"
+    );
+    let (change, _) = advised(5, |force| {
+        force.recall.score_threshold = 0.0;
+        force.recall.default_top_k = 1_000;
+    });
+    assert_eq!(change, "read the traces first");
+}
+
+#[test]
+fn faster_recall_names_the_cross_encoder_only_if_it_is_in_force() {
+    let (change, cost) = advised(6, |force| force.recall.index_bytes = 3_000_000_000);
+    assert!(change.starts_with("`index_bytes = 12000000000`") && !change.contains("rerank"), "{change}");
+    assert!(!cost.contains("order"), "{cost}");
+    let (change, cost) = advised(6, |force| force.reranks = true);
+    assert!(change.starts_with("`recall.rerank = \"off\"`"), "{change}");
+    assert!(cost.starts_with("a less exact order"), "{cost}");
+}
+
+#[test]
+fn fewer_summaries_start_from_the_present_triggers() {
+    let with = |after, every, size| {
+        advised(7, |force| {
+            force.learn.summaries.window = WindowSettings {
+                memory_summarize_after_seq: after,
+                summarise_every_user_turns: every,
+                memory_rolling_window_size: size,
+            };
+        })
+    };
+    let (change, _) = with(9, 0, 14);
+    assert!(
+        change.starts_with("`memory_summarize_after_seq = 0` and `summarise_every_user_turns = 7`"),
+        "{change}"
+    );
+    let (change, cost) = with(0, 20, 14);
+    assert!(
+        change.starts_with("`summarise_every_user_turns = 40` and `memory_rolling_window_size = 80`"),
+        "{change}"
+    );
+    // Half of 400 tokens in 7 days.
+    assert!(cost.contains("up to 29 tokens"), "{cost}");
+    let (change, cost) = with(0, 400, 1_000);
+    assert!(change.starts_with("`summarise_every_user_turns = 500`:"), "{change}");
+    // A fifth.
+    assert!(cost.contains("up to 11 tokens"), "{cost}");
+    for every in [0, 500] {
+        assert!(with(0, every, 14).0.starts_with("`enable_summarization = false`"));
+    }
+}
+
+#[test]
+fn a_model_that_learns_is_not_advised_again() {
+    let (change, cost) = advised(2, |force| force.learn.model_batch = 9);
+    assert!(change.starts_with("`learn.model = ") && cost.contains("every 9 turns"), "{change}: {cost}");
+    let (change, _) = advised(2, |force| force.learns_by_model = true);
+    assert!(change.starts_with("a model learns already"), "{change}");
+    let (change, _) = advised(2, |force| force.learn.enabled = false);
+    assert!(change.starts_with("`learn.enabled = true`"), "{change}");
 }

@@ -2,6 +2,7 @@
 
 use strata_core::metric::RequestMetric;
 
+use super::advice::{self, Advice};
 use super::{InForce, MIN_ITEMS, MIN_REQUESTS, Report, ReportRows};
 
 /// The state of a trigger.
@@ -90,18 +91,20 @@ pub struct Trigger {
 
 /// All rows of the table, in its order.
 pub(super) fn all(report: &Report, rows: &ReportRows, asking: &[&RequestMetric]) -> Vec<Trigger> {
+    let in_force = &rows.in_force;
     let recall = [
-        few_hits(report, rows.in_force),
-        fallback(report, rows.in_force),
-        summaries_only(report),
-        truncation(report, asking),
-        embedding_needed(report),
+        few_hits(report, in_force),
+        fallback(report, in_force),
+        summaries_only(report, in_force),
+        truncation(report, in_force, asking),
+        embedding_needed(report, in_force),
     ];
     let stored = rows.items.unwrap_or(MIN_ITEMS);
     let recall = recall
         .into_iter()
         .map(|trigger| if stored < MIN_ITEMS { unjudged(trigger, stored) } else { trigger });
-    recall.chain([complaints(report), latency(report), summary_cost(report)]).collect()
+    let others = [complaints(report, in_force), latency(report, in_force), summary_cost(report, in_force)];
+    recall.chain(others).collect()
 }
 
 /// A trigger of a store that is too small to be judged.
@@ -111,28 +114,6 @@ fn unjudged(trigger: Trigger, stored: usize) -> Trigger {
     Trigger { value: None, verdict: Verdict::NotEnoughData, missing, ..trigger }
 }
 
-/// How to find more by meaning, beyond what is in force.
-fn by_meaning(in_force: InForce) -> (&'static str, &'static str, &'static str) {
-    match in_force {
-        InForce { embeds: false, .. } => (
-            "embedder",
-            "`embedder = \"builtin\"` compares by meaning",
-            "5 to 15 ms of one core for a question and about 30 ms for a turn",
-        ),
-        InForce { reranks: false, .. } => (
-            "recall.rerank",
-            "an embedder is in force and serves such questions; if answers are missing, `recall.rerank = \"reader\"`",
-            "5 to 40 ms of one core for each of 20 candidates",
-        ),
-        InForce { .. } => (
-            "embedder",
-            "an embedder and a cross-encoder are in force and serve such questions; if answers are missing, a larger encoder: \
-             `embedder = \"onnx:DIR\"` or `URL#MODEL`",
-            "all items are embedded again: about 30 ms of one core a turn, or the remote model's price",
-        ),
-    }
-}
-
 /// The parts of a trigger that are known without its value.
 struct Row {
     name: &'static str,
@@ -140,14 +121,12 @@ struct Row {
     unit: Unit,
     threshold: f64,
     meaning: &'static str,
-    setting: &'static str,
-    change: String,
-    cost: String,
+    advice: Advice,
 }
 
 impl Row {
     fn judge(self, value: Option<f64>, missing: impl FnOnce() -> String) -> Trigger {
-        let Self { name, metric, unit, threshold, meaning, setting, change, cost } = self;
+        let Self { name, metric, unit, threshold, meaning, advice: Advice { setting, change, cost } } = self;
         let verdict = match value {
             Some(value) if value > threshold => Verdict::Act,
             Some(_) => Verdict::Fine,
@@ -163,68 +142,56 @@ fn too_few(report: &Report) -> String {
     format!("{} {requests} in the period; {MIN_REQUESTS} are needed", report.requests)
 }
 
-fn few_hits(report: &Report, in_force: InForce) -> Trigger {
-    let (setting, change, cost) = by_meaning(in_force);
+fn few_hits(report: &Report, in_force: &InForce) -> Trigger {
     Row {
         name: "few_fts_hits",
         metric: "questions with fewer than 3 full-text hits",
         unit: Unit::Share,
         threshold: 0.3,
         meaning: "the words of questions and answers differ too often for lexical retrieval",
-        setting,
-        change: change.to_owned(),
-        cost: cost.to_owned(),
+        advice: advice::by_meaning(in_force),
     }
     .judge(report.recall.few_hits, || too_few(report))
 }
 
-fn fallback(report: &Report, in_force: InForce) -> Trigger {
-    let (setting, change, cost) = by_meaning(in_force);
+fn fallback(report: &Report, in_force: &InForce) -> Trigger {
     Row {
         name: "fallback",
         metric: "questions answered by trigrams or by the most recent turns",
         unit: Unit::Share,
         threshold: 0.5,
         meaning: "full text is no longer the main path",
-        setting,
-        change: change.to_owned(),
-        cost: cost.to_owned(),
+        advice: advice::by_meaning(in_force),
     }
     .judge(report.recall.fallback, || too_few(report))
 }
 
-fn summaries_only(report: &Report) -> Trigger {
+fn summaries_only(report: &Report, in_force: &InForce) -> Trigger {
     Row {
         name: "summaries_only",
         metric: "questions whose context is summaries alone",
         unit: Unit::Share,
         threshold: 0.2,
         meaning: "summaries are not structured enough to be found by what they say",
-        setting: "learn.model",
-        change: "`learn.model = \"URL#MODEL\"` writes structured summaries and more memories".to_owned(),
-        cost: "one call of the model for every 4 turns of the user (`learn.model_batch`), and one for each summary"
-            .to_owned(),
+        advice: advice::learning_model(in_force),
     }
     .judge(report.recall.summaries_only, || too_few(report))
 }
 
-fn truncation(report: &Report, asking: &[&RequestMetric]) -> Trigger {
+fn truncation(report: &Report, in_force: &InForce, asking: &[&RequestMetric]) -> Trigger {
     let cut = asking.iter().filter(|row| row.truncated).count();
-    let a_day = cut as f64 * 2_000.0 / report.period.days();
     Row {
         name: "truncation",
         metric: "questions from which the budget excluded something",
         unit: Unit::Share,
         threshold: 0.4,
         meaning: "the context budget is too small for what is found",
-        setting: "max_context_tokens",
-        change: "`max_context_tokens = 4000` and `max_context_turns = 12`".to_owned(),
-        cost: format!("at most 2,000 input tokens more for each such question: up to {a_day:.0} a day"),
+        advice: advice::larger_budget(in_force, cut as f64 / report.period.days()),
     }
     .judge(report.recall.truncation, || too_few(report))
 }
 
-fn embedding_needed(report: &Report) -> Trigger {
+fn embedding_needed(report: &Report, in_force: &InForce) -> Trigger {
     let judged = report.failures.complaints > 0;
     let share = report.failures.meaning as f64 / report.requests.max(1) as f64;
     Row {
@@ -233,11 +200,7 @@ fn embedding_needed(report: &Report) -> Trigger {
         unit: Unit::Share,
         threshold: 0.1,
         meaning: "recall by words and by the present embedder is insufficient",
-        setting: "embedder",
-        change: "a larger encoder: `embedder = \"onnx:DIR\"` or `URL#MODEL`, and `embed = \"all\"`"
-            .to_owned(),
-        cost: "all items are embedded again: about 30 ms of one core a turn, or the remote model's price"
-            .to_owned(),
+        advice: advice::larger_encoder(in_force),
     }
     .judge((judged && report.requests >= MIN_REQUESTS).then_some(share), || match judged {
         true => too_few(report),
@@ -245,7 +208,7 @@ fn embedding_needed(report: &Report) -> Trigger {
     })
 }
 
-fn complaints(report: &Report) -> Trigger {
+fn complaints(report: &Report, in_force: &InForce) -> Trigger {
     let weekly = report.failures.complaints as f64 * 7.0 / report.period.days();
     // A complaint counts however few requests there are. Their absence says something only if there were requests.
     let known = report.failures.complaints > 0 || report.requests >= MIN_REQUESTS;
@@ -255,16 +218,12 @@ fn complaints(report: &Report) -> Trigger {
         unit: Unit::PerWeek,
         threshold: 3.0,
         meaning: "people notice that it forgets; the traces of the requests say where",
-        setting: "score_threshold",
-        change: "read the traces first; if items were «not relevant enough», `score_threshold = 0.25`; if «others were better», \
-                 `default_top_k = 10`"
-            .to_owned(),
-        cost: "more items of lower relevance, up to the budget of `max_context_tokens`".to_owned(),
+        advice: advice::looser_recall(in_force),
     }
     .judge(known.then_some(weekly), || too_few(report))
 }
 
-fn latency(report: &Report) -> Trigger {
+fn latency(report: &Report, in_force: &InForce) -> Trigger {
     let seconds = report.recall.latency.p95.map(|micros| micros as f64 / 1_000_000.0);
     Row {
         name: "p95_latency",
@@ -272,26 +231,20 @@ fn latency(report: &Report) -> Trigger {
         unit: Unit::Seconds,
         threshold: 3.0,
         meaning: "recall needs caching or splitting",
-        setting: "index_bytes",
-        change: "`index_bytes = 1073741824` keeps more users in memory; `recall.rerank = \"off\"` if it is on; several processes on \
-                 PostgreSQL"
-            .to_owned(),
-        cost: "1.7 kB of memory for each item of a user that asks".to_owned(),
+        advice: advice::faster_recall(in_force),
     }
     .judge(seconds, || too_few(report))
 }
 
-fn summary_cost(report: &Report) -> Trigger {
-    let halved = report.cost.summaries.tokens() as f64 / report.cost.days / 2.0;
+fn summary_cost(report: &Report, in_force: &InForce) -> Trigger {
+    let a_day = report.cost.summaries.tokens() as f64 / report.cost.days;
     Row {
         name: "summary_cost",
         metric: "share of summaries in all tokens of models",
         unit: Unit::Share,
         threshold: 0.25,
         meaning: "summaries are made too often or are too long",
-        setting: "summarise_every_user_turns",
-        change: "`summarise_every_user_turns = 14` and `memory_summarize_after_seq = 0` halve the number of summaries".to_owned(),
-        cost: format!("saves about {halved:.0} tokens a day; the newest turns wait longer for their summary"),
+        advice: advice::fewer_summaries(in_force, a_day),
     }
     .judge(report.cost.summary_share(), || "no model was called in the period".to_owned())
 }

@@ -26,7 +26,7 @@ use crate::keys::Identity;
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The most users in the list to choose from.
+/// The most users in the list to choose from. With more, a person types the name.
 const MAX_USERS: u32 = 200;
 
 /// The parameters of all pages. A page ignores those of others.
@@ -88,6 +88,8 @@ pub(super) struct Frame {
     pub(super) user: String,
     /// The users to choose from; empty if the key decides.
     pub(super) users: Vec<String>,
+    /// Whether there are more users than the list has.
+    pub(super) has_more_users: bool,
     /// The first characters of the key, if one is used.
     pub(super) key: Option<String>,
     pub(super) can_write: bool,
@@ -179,11 +181,13 @@ impl FromRequestParts<App> for Visitor {
         let Params(mut asked) = Params::<Asked>::from_request_parts(parts, app).await?;
         asked.user = asked.user.filter(|user| !user.is_empty());
         let users = match caller.is_unnamed() {
-            true => app.engine().store().users(StorePage::first(MAX_USERS)).await?,
+            true => app.engine().store().users(StorePage::first(MAX_USERS + 1)).await?,
             false => Vec::new(),
         };
+        let has_more_users = users.len() > MAX_USERS as usize;
+        let listed = users.into_iter().take(MAX_USERS as usize);
         let mut users: Vec<String> =
-            users.into_iter().filter(|user| *user != UserId::global()).map(Into::into).collect();
+            listed.filter(|user| *user != UserId::global()).map(Into::into).collect();
         if caller.is_unnamed() && asked.user.is_none() {
             asked.user = Some(usual_user(&users));
         }
@@ -196,6 +200,7 @@ impl FromRequestParts<App> for Visitor {
         let frame = Frame {
             user: user.to_string(),
             users,
+            has_more_users,
             key: identity.and_then(Identity::key).map(|key| key.prefix.clone()),
             can_write: caller.require(KeyScope::Write).is_ok(),
             is_fresh: token.is_none(),

@@ -246,7 +246,9 @@ fn timeline(
             is_open: memory.valid_to.is_none(),
         }
     });
-    ((day(start), day(end)), spans.collect())
+    // A history of one day is told by the hour.
+    let name = if day(start) == day(end) { moment } else { day };
+    ((name(start), name(end)), spans.collect())
 }
 
 fn shortened(text: Clipped) -> String {

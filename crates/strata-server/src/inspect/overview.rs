@@ -24,8 +24,12 @@ use crate::route::Route;
 /// The days of the growth charts.
 const DAYS: u32 = 30;
 
-/// The rows that the report of the page reads: enough for its shares, and quickly read.
+/// The rows that the report of the page reads: enough for its shares, and quickly read. A page whose period has more rows says
+/// from when on it counts.
 pub(super) const PAGE_ROWS: u32 = 2_000;
+
+/// The most waiting jobs that are counted.
+const MAX_WAITING: u32 = 1_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -44,7 +48,11 @@ async fn without_slash(uri: Uri) -> Redirect {
 #[template(path = "overview.html")]
 struct OverviewPage {
     frame: Frame,
-    tiles: Vec<(&'static str, String, String)>,
+    tiles: Vec<(String, String, String)>,
+    /// The time that the report counts, in words.
+    period: String,
+    /// The number of rows that were read, if the week has more.
+    read: Option<String>,
     charts: Vec<Chart>,
     triggers: Vec<TriggerView>,
     failures: Vec<String>,
@@ -63,7 +71,7 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let growth = engine.reporting.growth(&user, start).await?;
     let since = engine.reporting.days_ago(REPORT_DAYS);
     let report = engine.reporting.report(std::slice::from_ref(&user), since, PAGE_ROWS).await?;
-    let waiting = JobQuery { status: Some(JobStatus::Queued), limit: 1_000, ..JobQuery::default() };
+    let waiting = JobQuery { status: Some(JobStatus::Queued), limit: MAX_WAITING + 1, ..JobQuery::default() };
     let waiting = engine.jobs.list(&user, &waiting).await?.len();
     let sessions = engine.sessions.list(&user, Page::first(5)).await?;
     let mut room = Room::new();
@@ -79,6 +87,8 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
         is_new: growth.turns == 0 && growth.memories == 0,
         tiles: tiles(&growth, &report, waiting),
         charts,
+        period: period(&report),
+        read: report.is_cut.then(|| grouped(PAGE_ROWS)),
         triggers: report.triggers.iter().map(TriggerView::new).collect(),
         failures: failures(&report, &mut room),
         dead_jobs,
@@ -89,21 +99,38 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     page.frame.answer(&page)
 }
 
-fn tiles(growth: &Growth, report: &Report, waiting: usize) -> Vec<(&'static str, String, String)> {
+/// The time that a report counts: the last days, or the time from which on all rows were read.
+fn period(report: &Report) -> String {
+    match report.is_cut {
+        true => format!("since {}", moment(report.period.since)),
+        false => format!("in the last {REPORT_DAYS} days"),
+    }
+}
+
+fn tiles(growth: &Growth, report: &Report, waiting: usize) -> Vec<(String, String, String)> {
     let new = |count: fn(&GrowthDay) -> u64| -> u64 { growth.days.iter().map(count).sum() };
     let recent = |count| format!("{} in {DAYS} days", grouped(new(count)));
     let hit_rate = report.recall.hit_rate.map(|rate| format!("{} got an item", Unit::Share.words(rate)));
+    let hit_rate = hit_rate.unwrap_or_else(|| "not enough for a hit rate".to_owned());
+    let requests = match report.is_cut {
+        true => format!("Requests {}", period(report)),
+        false => "Requests this week".to_owned(),
+    };
+    let tile = |label: &str, value: String, hint: String| (label.to_owned(), value, hint);
     vec![
-        ("Sessions", grouped(growth.sessions), String::new()),
-        ("Turns", grouped(growth.turns), recent(|day| day.turns)),
-        ("Memories", grouped(growth.memories), recent(|day| day.memories)),
-        (
-            "Requests this week",
-            grouped(report.requests as u64),
-            hit_rate.unwrap_or_else(|| "not enough for a hit rate".to_owned()),
-        ),
-        ("Jobs waiting", grouped(waiting as u64), String::new()),
+        tile("Sessions", grouped(growth.sessions), String::new()),
+        tile("Turns", grouped(growth.turns), recent(|day| day.turns)),
+        tile("Memories", grouped(growth.memories), recent(|day| day.memories)),
+        tile(&requests, grouped(report.requests as u64), hit_rate),
+        tile("Jobs waiting", waiting_words(waiting), String::new()),
     ]
+}
+
+fn waiting_words(waiting: usize) -> String {
+    match waiting > MAX_WAITING as usize {
+        true => format!("over {}", grouped(MAX_WAITING)),
+        false => grouped(waiting as u64),
+    }
 }
 
 fn growth_charts(growth: &Growth, dates: &[String]) -> Vec<Chart> {
@@ -146,21 +173,32 @@ fn recall_charts(report: &Report) -> Vec<Chart> {
 /// What failed in the last days, a sentence each.
 fn failures(report: &Report, room: &mut Room) -> Vec<String> {
     let failures = &report.failures;
+    let was = |count: u64| if count == 1 { "was" } else { "were" };
     let mut sentences = Vec::new();
     for (kind, count) in &failures.dead_jobs {
-        sentences.push(format!("{count} jobs of the kind “{kind}” were given up."));
+        let jobs = counted(*count, "job", "jobs");
+        sentences.push(format!("{jobs} of the kind “{kind}” {} given up.", was(*count)));
     }
     if failures.retried_jobs > 0 {
-        sentences.push(format!("{} jobs have failed and will be tried again.", failures.retried_jobs));
+        let jobs = counted(failures.retried_jobs, "job", "jobs");
+        sentences.push(format!("{jobs} failed and will be tried again."));
     }
     if failures.summaries > 0 {
-        sentences.push(format!("{} summaries failed or were made without their model.", failures.summaries));
+        let summaries = counted(failures.summaries, "summary", "summaries");
+        sentences.push(format!("{summaries} failed, or {} made without the model.", was(failures.summaries)));
     }
     for (stage, count) in &failures.requests {
-        sentences.push(format!("{count} requests had a failure at the stage “{stage}”."));
+        let requests = counted(*count, "request", "requests");
+        sentences.push(format!("{requests} had a failure at the stage “{stage}”."));
     }
     if let Some((at, error)) = &failures.last_error {
-        sentences.push(format!("The last error of a job, {}: {}", moment(*at), room.line(error, 300).text));
+        let error = quoted(&room.line(error, 300).text);
+        sentences.push(format!("The last error of a job, {}: {error}", moment(*at)));
     }
     sentences
+}
+
+/// A number with its noun.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }

@@ -465,3 +465,75 @@ async fn sessions_with_odd_names_have_pages() {
         assert!(shown.status == 200 && shown.body.contains("said in"), "{link}: {}", shown.status);
     }
 }
+
+#[tokio::test]
+async fn an_overview_that_does_not_read_the_whole_week_says_since_when_it_counts() {
+    use jiff::SignedDuration;
+    use strata_core::metric::RequestMetric;
+    use strata_core::store::conformance::fixture;
+    use strata_core::store::{Change, ChangeSet};
+    let (server, _) = filled().await;
+    let (user, engine) = (UserId::new("ada").unwrap(), server.app.engine());
+    let whole = page(&server, "/inspect?user=ada", &[]).await.body;
+    assert!(whole.contains("Requests this week") && !whole.contains("more rows"), "{whole}");
+    let begin = engine.now() - SignedDuration::from_hours(100);
+    let row = |minute: i64| RequestMetric {
+        created_at: begin + SignedDuration::from_mins(minute),
+        ..fixture::request(0)
+    };
+    for batch in 0..21 {
+        let rows = (0..100).map(|number| Change::AddRequest(Box::new(row(batch * 100 + number)))).collect();
+        engine.store().apply(&user, ChangeSet::new(engine.now(), rows)).await.unwrap();
+    }
+    let cut = page(&server, "/inspect?user=ada", &[]).await.body;
+    // 2,000 of 2,100 rows are read, one of every minute.
+    let since = (begin + SignedDuration::from_mins(100)).strftime("%Y-%m-%d %H:%M").to_string();
+    for expected in [
+        format!("Requests since {since}"),
+        format!("Verdicts since {since}"),
+        format!("Nothing failed since {since}"),
+        "more rows than the 2,000".to_owned(),
+    ] {
+        assert!(cut.contains(&expected), "{expected}: {cut}");
+    }
+    assert!(!cut.contains("7 days"), "{cut}");
+}
+
+#[tokio::test]
+async fn more_jobs_than_are_counted_are_said_to_be_more() {
+    use strata_core::job::Job;
+    use strata_core::store::conformance::fixture;
+    use strata_core::store::{Change, ChangeSet};
+    let (server, _) = filled().await;
+    let (user, engine) = (UserId::new("eve").unwrap(), server.app.engine());
+    let enqueue = async |count: u32| {
+        let job = |_| Change::EnqueueJob(Box::new(Job { user: user.clone(), ..fixture::job(None, 0) }));
+        engine
+            .store()
+            .apply(&user, ChangeSet::new(engine.now(), (0..count).map(job).collect()))
+            .await
+            .unwrap();
+        page(&server, "/inspect?user=eve", &[]).await.body
+    };
+    let shown = enqueue(1_000).await;
+    assert!(shown.contains("<span class=\"figure\">1,000</span>"), "{shown}");
+    let shown = enqueue(1).await;
+    assert!(shown.contains("<span class=\"figure\">over 1,000</span>"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_user_who_is_not_in_the_list_can_be_named() {
+    let (server, _) = filled().await;
+    for number in 0..200 {
+        let text = json!({"text": "sorts shells", "user_id": format!("reader-{number:03}"), "infer": false});
+        server.post("/memories", text).await;
+    }
+    let shown = page(&server, "/inspect?user=ada", &[]).await.body;
+    assert!(shown.contains("<input id=\"user\" name=\"user\" list=\"users\" value=\"ada\""), "{shown}");
+    assert!(shown.contains("<option value=\"reader-100\">") && !shown.contains("<select id=\"user\""));
+    let last = page(&server, "/inspect?user=reader-199", &[]).await.body;
+    assert!(
+        last.contains("value=\"reader-199\"") && last.contains("<span class=\"figure\">1</span>"),
+        "{last}"
+    );
+}

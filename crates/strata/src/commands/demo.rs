@@ -3,6 +3,8 @@
 //! The conversation (`demo/story.txt`) is written for this purpose, in English and Chinese, with facts that change. Everything
 //! happens in a temporary store on this machine: no key, no network.
 
+mod browser;
+
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
@@ -33,14 +35,17 @@ use crate::output::{Output, note};
 /// Play a bundled conversation, show what memory makes of it, and serve it
 ///
 /// The demo needs no key and no network. It records six weeks of a conversation in English and Chinese in a temporary store,
-/// learns from it, and asks some questions. Then it serves the store until Ctrl-C, and the store is removed. Whatever the settings
-/// are, it listens on loopback only, with the models inside the binary.
+/// learns from it, and asks some questions. Then it serves the store until Ctrl-C, and the store is removed. On a desktop it opens
+/// the inspector in your browser. Whatever the settings are, it listens on loopback only and asks no other machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata demo\n  strata demo --no-serve --json")]
 pub(crate) struct Args {
     /// End after the questions instead of serving the store
     #[arg(long)]
     no_serve: bool,
+    /// Print the address of the inspector without opening a browser
+    #[arg(long, conflicts_with = "no_serve")]
+    no_open: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -89,7 +94,7 @@ struct Source {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { no_serve, json: JsonArgs { json } } = args;
+    let Args { no_serve, no_open, json: JsonArgs { json } } = args;
     let begun = Instant::now();
     // The signal is handled first, so that the folder is removed in any case.
     let stop = serve::stop_signal()?;
@@ -128,11 +133,15 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         return Ok(());
     }
     let listener = listener(config.listen).await?;
+    let address = format!("http://{}/", listener.local_addr()?);
     output.line("")?;
     output.line(format_args!(
-        "Look at it at http://{}/ (user `{USER}`); Ctrl-C ends the demo and removes its store.",
-        listener.local_addr()?
+        "Look at it at {address} (user `{USER}`); Ctrl-C ends the demo and removes its store."
     ))?;
+    output.flush()?;
+    if !no_open {
+        browser::open(&address);
+    }
     serve::serve_on(listener, engine, &config, stop, output).await
 }
 

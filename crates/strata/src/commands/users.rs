@@ -125,18 +125,23 @@ async fn similar(engine: &Engine, user: &UserId) -> Outcome<String> {
     let likeness =
         |known: &UserId| strsim::jaro_winkler(&known.as_str().to_lowercase(), &user.as_str().to_lowercase());
     users.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
-    let mut names = Vec::new();
+    let mut known = Vec::new();
     for user in users {
-        if names.len() <= MOST_NAMED && is_known(engine, &user).await? {
-            names.push(format!("`{user}`"));
+        if known.len() <= MOST_NAMED && is_known(engine, &user).await? {
+            known.push(user);
         }
     }
-    let more = if names.len() > MOST_NAMED { ", …" } else { "" };
-    names.truncate(MOST_NAMED);
-    Ok(match names.is_empty() {
+    Ok(match known.is_empty() {
         true => String::new(),
-        false => format!("; it has {}{more}", names.join(", ")),
+        false => format!("; it has {}", named(&known)),
     })
+}
+
+/// The first names, and a sign if there are more.
+pub(super) fn named(users: &[UserId]) -> String {
+    let names: Vec<String> = users.iter().take(MOST_NAMED).map(|user| format!("`{user}`")).collect();
+    let more = if users.len() > MOST_NAMED { ", …" } else { "" };
+    format!("{}{more}", names.join(", "))
 }
 
 /// The number of turns and memories of a user, or of all users.

@@ -86,6 +86,19 @@ pub fn allows_colour() -> bool {
     !refused && !dumb
 }
 
+/// The program that opens addresses in the user's browser: the first of `$BROWSER`, else that of the desktop; none where there is
+/// no desktop.
+pub fn browser() -> Option<OsString> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let chosen = set("BROWSER").and_then(|list| std::env::split_paths(&list).next());
+    let has_desktop = ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().any(|name| set(name).is_some());
+    let own = match () {
+        () if cfg!(target_os = "macos") => Some("open".into()),
+        () => has_desktop.then(|| "xdg-open".into()),
+    };
+    chosen.map(PathBuf::into_os_string).or(own)
+}
+
 /// The user's text editor: `$VISUAL`, else `$EDITOR`.
 pub fn editor() -> Option<OsString> {
     ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|editor| !editor.is_empty())

@@ -1,9 +1,11 @@
 use std::io::Write;
 
 use strata_core::context::CompactionLimits;
+use strata_engine::Settings;
 use strata_engine::learn::LearnSettings;
 use strata_engine::learn::summarising::{SummaryPrompt, SummaryPrompts};
 use strata_engine::learn::window::WindowSettings;
+use strata_engine::report::{InForce, Period, Report, ReportRows, Trigger};
 use strata_server::{ModelPattern, ProxySettings};
 
 use super::table::{entries, nearest};
@@ -547,5 +549,59 @@ fn a_settings_file_with_any_values_is_read_or_refused() {
         ["= 1", "[", "[a", "\u{feff}store = 1", "store = \"a\"\nstore = \"b\"", "a\0b = 1", "[[store]]"]
     {
         assert!(with_file(text).is_err(), "{text:?}");
+    }
+}
+
+/// The report of a program with these settings and parts, for its advice alone.
+fn advice_of(config: &Config, has_models: bool) -> Vec<Trigger> {
+    let Settings { embed, recall, learn, .. } = config.engine.clone();
+    let (embeds, reranks, learns_by_model) = (has_models, has_models, has_models);
+    let in_force = InForce { embeds, reranks, learns_by_model, embed, recall, learn };
+    let period =
+        Period { since: jiff::Timestamp::UNIX_EPOCH, until: jiff::Timestamp::from_second(9_999).unwrap() };
+    Report::of(&ReportRows { in_force, ..ReportRows::default() }, period).triggers
+}
+
+/// The lines of `strata.toml` that an advice names, with a real model for its placeholders.
+fn advised_lines(trigger: &Trigger) -> Vec<String> {
+    let quoted = trigger.change.split('`').skip(1).step_by(2).filter(|part| part.contains(" = "));
+    quoted
+        .map(|part| part.replace("URL#MODEL", "https://models.example/v1#owl").replace("DIR", "/srv/owl"))
+        .collect()
+}
+
+#[track_caller]
+fn advice_is_accepted(base: &str, has_models: bool) {
+    let config = with_file(base).unwrap();
+    for trigger in advice_of(&config, has_models) {
+        assert!(entries().any(|entry| entry.name == trigger.setting), "`{}` is no setting", trigger.setting);
+        assert!(!trigger.cost.is_empty());
+        for line in advised_lines(&trigger) {
+            let changed = with_file(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let (key, _) = line.split_once(" = ").unwrap();
+            assert_ne!(shown(&changed, key), shown(&config, key), "{line} is in force already");
+        }
+    }
+}
+
+#[test]
+fn the_advice_of_reports_names_settings_with_values_that_they_accept() {
+    for has_models in [false, true] {
+        let base = if has_models {
+            "embedder = \"builtin\"\nrecall.rerank = \"reader\"\n"
+        } else {
+            "embedder = \"words\"\n"
+        };
+        for rest in [
+            "",
+            "max_context_tokens = 4000\nmax_context_turns = 12\nmax_item_chars = 90\nscore_threshold = 0.07",
+            "max_context_tokens = 10000000\nmax_context_turns = 1000\nmax_item_chars = 10000000\ndefault_top_k = 1000",
+            "score_threshold = 0.0\ndefault_top_k = 600\nindex_bytes = 9223372036854775807\nembed = \"all\"",
+            "index_bytes = 0\nsummarise_every_user_turns = 0",
+            "memory_summarize_after_seq = 0\nsummarise_every_user_turns = 0\nlearn.enabled = false",
+            "memory_summarize_after_seq = 0\nsummarise_every_user_turns = 260",
+        ] {
+            advice_is_accepted(&format!("{base}{rest}"), has_models);
+        }
     }
 }

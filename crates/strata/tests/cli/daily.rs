@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Machine;
+use crate::harness::{Machine, Ran};
 
 #[test]
 fn the_default_user_is_a_setting() {
@@ -126,6 +126,28 @@ fn shells_and_manuals_know_every_command() {
     machine.run(&["man", "--dir", "man1"]).ok();
     let pages = std::fs::read_dir(machine.home().join("man1")).unwrap().count();
     assert!(pages > 30, "{pages}");
+}
+
+#[test]
+fn a_read_only_file_is_searched_and_stays_as_it_is() {
+    let machine = Machine::new();
+    machine.record("loft", &["The weather vane is a heron."]);
+    machine.add(&["The loft ladder is ash", "--verbatim"]);
+    let store = machine.store();
+    std::fs::set_permissions(&store, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+    let before = std::fs::read(&store).unwrap();
+    // Root writes files of any mode, unless it gives up that right.
+    let starter = match std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&store).unwrap()) {
+        0 => &["setpriv", "--bounding-set=-dac_override"][..],
+        _ => &["env"],
+    };
+    let run = |args: &[&str]| Ran::from(machine.command_under(starter, args).output().unwrap());
+    assert!(run(&["search", "what is the weather vane"]).ok().contains("heron"));
+    assert!(run(&["memories", "list"]).ok().contains("ash"));
+    assert!(run(&["sessions", "show", "loft"]).ok().contains("heron"));
+    assert!(run(&["report"]).ok().contains("0 requests"), "the question left no row");
+    run(&["add", "The ladder is oak", "--verbatim"]).failed(1);
+    assert!(std::fs::read(&store).unwrap() == before, "the file is as it was");
 }
 
 #[test]

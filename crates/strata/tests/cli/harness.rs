@@ -61,6 +61,21 @@ impl Machine {
         command
     }
 
+    /// As [`Machine::command`], started by another program with the arguments `starter`.
+    pub(crate) fn command_under(&self, starter: &[&str], args: &[&str]) -> Command {
+        let strata = self.command(args);
+        let mut command = Command::new(starter[0]);
+        command.args(&starter[1..]).arg(strata.get_program()).args(strata.get_args());
+        for (name, value) in strata.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(self.home());
+        command
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::from(self.command(args).output().unwrap())
     }
@@ -116,7 +131,7 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// The stdout of a run that succeeded without messages on stderr.
+    /// The stdout of a run that succeeded. It may have printed notes to stderr.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}", self.stderr);

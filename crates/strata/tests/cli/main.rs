@@ -11,6 +11,7 @@ mod explaining;
 mod files;
 mod forgetting;
 mod harness;
+mod hygiene;
 mod keys;
 mod late_models;
 mod learning;
@@ -20,6 +21,7 @@ mod prompting;
 mod recording;
 mod reporting;
 mod serving;
+mod terminal;
 mod vault;
 
 #[path = "../support/model.rs"]

@@ -1,7 +1,10 @@
-//! The Rust of `docs/chat.md` is compiled: it stands here, word for word, between two marks.
+//! The Rust of `docs/chat.md` and `docs/prompt.md` is compiled: it stands here, word for word, between two marks.
 
 use strata::prompt::PromptFormat;
 use strata::{NewMessage, Role};
+use strata_core::{SessionId, UserId};
+use strata_engine::prompt::PromptSettings;
+use strata_engine::{Engine, PromptRequest};
 
 /// The block of `docs/chat.md`. It would ask a model elsewhere, so it is not run; `tests/memory.rs` runs every method.
 #[allow(dead_code, unused_variables, reason = "compiled and not run")]
@@ -28,16 +31,30 @@ async fn chat(key: &str) -> strata::Result<()> {
     Ok(())
 }
 
+/// The block of `docs/prompt.md`.
+#[allow(dead_code, clippy::print_stdout, reason = "compiled and not run")]
+#[rustfmt::skip]
+async fn prompt(engine: Engine, user: UserId, session: SessionId) -> strata_core::Result<()> {
+    // begin: docs/prompt.md
+    let engine = engine.with_prompts(PromptSettings { max_tokens: 6_000, ..PromptSettings::default() })?;
+    let prompted = engine.prompting.prompt(&user, &PromptRequest::new(session, "10.1.1.47 為什麼溫度波動？")).await?;
+    println!("{}", prompted.prompt.text().unwrap_or_default());
+    // end
+    Ok(())
+}
+
 #[test]
-fn the_rust_of_the_page_is_compiled() {
-    let page = "docs/chat.md";
+fn the_rust_of_the_pages_is_compiled() {
     let here = include_str!("rust.rs");
-    let compiled = here.split(&format!("// begin: {page}\n")).nth(1).unwrap().split("// end").next().unwrap();
-    let text = std::fs::read_to_string(super::root().join(page)).unwrap();
-    let blocks: Vec<&str> =
-        text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(blocks.len(), 1, "{page}");
-    assert_eq!(words(blocks[0]), words(compiled), "{page}");
+    for page in ["docs/chat.md", "docs/prompt.md"] {
+        let compiled = here.split(&format!("// begin: {page}\n")).nth(1).unwrap();
+        let compiled = compiled.split("// end").next().unwrap();
+        let text = std::fs::read_to_string(super::root().join(page)).unwrap();
+        let blocks: Vec<&str> =
+            text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert_eq!(blocks.len(), 1, "{page}");
+        assert_eq!(words(blocks[0]), words(compiled), "{page}");
+    }
 }
 
 fn words(code: &str) -> Vec<&str> {

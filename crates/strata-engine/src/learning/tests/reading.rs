@@ -425,3 +425,49 @@ async fn an_explanation_changes_nothing() {
     assert_eq!(statement.about, Some(statement.candidates[0].id));
     assert_eq!(believed(&world).await, ["The user's oven is a Rofco."]);
 }
+
+/// Statements in other words, which only a reader compares: a change, a repetition, and doubtful ones of both.
+#[tokio::test]
+async fn hygiene_finds_what_the_reader_is_sure_of() {
+    use crate::hygiene::{ProblemKind, Statement, examine};
+    let pairs = [
+        ("ferry to Sark", "ferry to Herm", Relation::Replaces, 0.85),
+        ("oak loom by the stairs", "loom of oak by the stairs", Relation::Repeats, 0.97),
+        ("goats near the mill", "goats by the mill", Relation::Ends, 0.7),
+        ("drum in the attic", "drum under the attic", Relation::Repeats, 0.9),
+    ];
+    let world = World::new();
+    let engine = reading(&world, &pairs);
+    let statements: Vec<Statement> = [
+        "Ilse takes the ferry to Sark on Fridays in summer",
+        "On Fridays in summer Ilse takes the early ferry to Herm",
+        "Ilse keeps an oak loom by the stairs",
+        "Ilse keeps a loom of oak by the stairs",
+        "Ilse grazes five goats near the mill",
+        "There Ilse no longer grazes five goats by the mill",
+        "Ilse stores a drum in the attic room",
+        "Ilse stores the drum under the attic window",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(place, content)| Statement {
+        id: place.to_string(),
+        content: (*content).to_owned(),
+        kind: MemoryKind::Fact,
+        at: jiff::Timestamp::from_second(place as i64).ok(),
+        owner: "ilse".to_owned(),
+        is_related: false,
+        was_recalled: false,
+        answers: 0,
+    })
+    .collect();
+    let problems = examine(&engine.learning, &statements, engine.now()).await.unwrap();
+    let found: Vec<_> = problems.iter().map(|one| (one.kind, one.place, one.other, one.is_sure)).collect();
+    assert_eq!(
+        found,
+        [(ProblemKind::Contradiction, 0, Some(1), true), (ProblemKind::Duplicate, 2, Some(3), true)],
+        "{problems:?}"
+    );
+    let without = examine(&world.engine.learning, &statements, engine.now()).await.unwrap();
+    assert!(without.is_empty(), "words alone tell nothing: {without:?}");
+}

@@ -12,11 +12,11 @@ use strata_core::store::{MemoryQuery, MemorySelect, MetricQuery};
 use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ItemId, MemoryId, UserId};
 use strata_engine::Engine;
-use strata_engine::hygiene::{self, Problem, ProblemKind, Statement, Use};
+use strata_engine::hygiene::{self, Problem, ProblemKind, Statement};
 use strata_import::Mem0File;
 
 use super::{Args, mending};
-use crate::commands::{Context, export, jobs};
+use crate::commands::{Context, export, jobs, users};
 use crate::failure::Outcome;
 use crate::output::{Output, can_ask, note};
 
@@ -24,7 +24,8 @@ use crate::output::{Output, can_ask, note};
 struct Examined {
     statements: Vec<Statement>,
     memories: Vec<(UserId, Memory)>,
-    usage: Use,
+    /// The users of whose answers too few are known.
+    little_used: Vec<UserId>,
 }
 
 /// A problem as JSON.
@@ -57,7 +58,7 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
     };
     let now = engine.now();
-    let problems = hygiene::examine(&engine.learning, &examined.statements, examined.usage, now).await?;
+    let problems = hygiene::examine(&engine.learning, &examined.statements, now).await?;
     if !json.json {
         show(&problems, &examined, output)?;
         output.flush()?;
@@ -121,12 +122,15 @@ async fn of_store(engine: &Engine, user: Option<UserId>) -> Outcome<Examined> {
         Some(user) => vec![user],
         None => jobs::users(engine).await?,
     };
-    let mut examined = Examined { statements: Vec::new(), memories: Vec::new(), usage: Use::default() };
+    let mut examined = Examined { statements: Vec::new(), memories: Vec::new(), little_used: Vec::new() };
     for user in users {
         let (answers, recalled) = recalled(engine, &user).await?;
-        examined.usage.answers = examined.usage.answers.max(answers);
         let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
-        for memory in engine.memories.list(&user, &current).await? {
+        let memories = engine.memories.list(&user, &current).await?;
+        if answers < hygiene::ENOUGH_ANSWERS && !memories.is_empty() {
+            examined.little_used.push(user.clone());
+        }
+        for memory in memories {
             let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
             examined.statements.push(Statement {
                 id: memory.id.to_string(),
@@ -135,8 +139,8 @@ async fn of_store(engine: &Engine, user: Option<UserId>) -> Outcome<Examined> {
                 at: Some(memory.recorded_at),
                 owner: format!("{user}{session}"),
                 is_related: memory.notes.disputed.is_some() || memory.notes.thread.is_some(),
-                // Where too few answers are known, nothing is said about their use.
-                was_recalled: recalled.contains(&memory.id) || answers < examined.usage.answers,
+                was_recalled: recalled.contains(&memory.id),
+                answers,
             });
             examined.memories.push((user.clone(), memory));
         }
@@ -181,13 +185,14 @@ fn of_file(file: &Mem0File, user: Option<&UserId>) -> Examined {
             at: memory.at,
             owner: memory.user.unwrap_or_default(),
             is_related: false,
-            was_recalled: true,
+            was_recalled: false,
+            answers: 0,
         });
-    Examined { statements: statements.collect(), memories: Vec::new(), usage: Use::default() }
+    Examined { statements: statements.collect(), memories: Vec::new(), little_used: Vec::new() }
 }
 
 fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outcome {
-    let Examined { statements, usage, memories } = examined;
+    let Examined { statements, little_used, .. } = examined;
     output.line(format_args!("examined {} memories", statements.len()))?;
     for problem in problems {
         output.line("")?;
@@ -199,8 +204,11 @@ fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outco
             output.text(&hygiene::shown(&statements[other].content))?;
         }
     }
-    if !memories.is_empty() && usage.answers < 20 {
-        note("which memories are never recalled cannot be said yet: too few answers keep what they used");
+    if !little_used.is_empty() {
+        note(format_args!(
+            "which memories are never recalled cannot be said yet for {}: too few answers keep what they used",
+            users::named(little_used)
+        ));
     }
     let mut counts: BTreeMap<ProblemKind, u32> = BTreeMap::new();
     for problem in problems {
