@@ -12,6 +12,7 @@ mod calibration;
 mod candidates;
 mod covered;
 mod deadline;
+mod disputed;
 mod diversity;
 mod exclusions;
 mod filtered;
@@ -47,6 +48,7 @@ use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reader, Reranker, T
 use strata_core::store::{Head, Store};
 
 use strata_language::content::is_courtesy;
+use strata_language::cues::is_bare_task;
 
 use crate::index::Indexes;
 use crate::maintenance::Maintenance;
@@ -129,8 +131,7 @@ impl Recall {
         id: RequestId,
     ) -> Result<Recalled> {
         let request = Arc::new(request);
-        if request.order == Order::Served && is_courtesy(&request.query) {
-            // A greeting or thanks asks for nothing.
+        if request.order == Order::Served && wants_nothing(&request) {
             let nothing = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
             return self.serve(user, &request, &plan, id, nothing).await;
         }
@@ -174,4 +175,10 @@ impl Recall {
         }
         Ok(())
     }
+}
+
+/// Whether a request asks for nothing that memory has: a greeting, thanks, or a task such as «translate this sentence». A
+/// client that names a threshold has asked for everything above it.
+fn wants_nothing(request: &RecallRequest) -> bool {
+    is_courtesy(&request.query) || (request.score_threshold.is_none() && is_bare_task(&request.query))
 }
