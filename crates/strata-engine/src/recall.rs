@@ -57,6 +57,7 @@ use deadline::in_time;
 
 pub use budget::{Budget, Share, cut, share};
 pub use deadline::Deadline;
+pub(crate) use disputed::newer_side_first;
 pub(crate) use log::RequestLog;
 pub(crate) use request::MAX_QUERY_CHARS;
 pub use request::{MAX_LIMIT, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown};

@@ -7,7 +7,7 @@ use strata_core::store::Item;
 
 /// Puts the newer one of two memories in dispute before the older one. The others keep their places, and each item keeps
 /// its score.
-pub(super) fn newer_side_first(items: &mut [RecalledItem]) {
+pub(crate) fn newer_side_first(items: &mut [RecalledItem]) {
     for at in 0..items.len() {
         let is_newer = |later: &RecalledItem| match (memory(later), memory(&items[at])) {
             (Some(later), Some(first)) => is_newer_side(later, first),

@@ -126,8 +126,8 @@ const CHINESE_OWN: &[&str] = &[
     "女儿",
 ];
 
-/// Words of a request that point at one certain thing, which the user may have spoken about: «explain the rule of the
-/// house». What a message brings along itself is no such thing.
+/// Words that point at one certain thing, which the user may have spoken about, after the verb of a task and before names:
+/// «explain the rules of the house». What a message brings along itself is no such thing.
 const DEFINITE: &str = "the that those";
 const BROUGHT_ALONG: &[&str] =
     &["the following", "the text", "the sentence", "the paragraph", "the word", "that follows"];
@@ -148,16 +148,12 @@ pub fn is_bare_task(message: &str) -> bool {
         folded = folded.replace(brought, "");
     }
     let words = words(&folded);
-    let verb = words.iter().find(|word| !has_word(POLITE, word));
-    let is_task = verb.is_some_and(|verb| has_word(TASKS, verb)) || folded.contains("give me a");
-    is_task && !leading_clause(&words).iter().any(|word| has_word(DEFINITE, word))
-}
-
-/// The words before a relative clause: «a function that sorts» points at nothing certain.
-fn leading_clause<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
-    let is_relative = |pair: &[&str]| pair[1] == "that" && !has_word("of for to about with from", pair[0]);
-    let end = words.windows(2).position(is_relative).map_or(words.len(), |at| at + 1);
-    &words[..end]
+    let Some(verb) = words.iter().position(|word| !has_word(POLITE, word)) else { return false };
+    let is_task = has_word(TASKS, words[verb]) || folded.contains("give me a");
+    let points = |at: usize| at == verb || has_word(BEFORE_NAMES, words[at]);
+    let is_definite =
+        |at: usize| points(at) && words.get(at + 1).is_some_and(|word| has_word(DEFINITE, word));
+    is_task && !(verb..words.len()).any(is_definite)
 }
 
 /// Whether a message asks for a task that refers to nothing of the user's own: «write a function that sorts a list»,
@@ -236,6 +232,7 @@ mod tests {
             "Give me a regex for email addresses",
             "Summarize the following article:\nI went to the shop and bought my bike.",
             "Explain recursion in two sentences",
+            "Write a story about winter in the hills",
             "帮我写一个快速排序",
             "请把这段话翻译成英文",
             "讲个笑话",
