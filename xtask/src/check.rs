@@ -8,13 +8,14 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::tools::{self, SystemPackages};
 use crate::workspace::Workspace;
-use crate::{book, coverage, deny, packages, process, test_run, tidy, torture};
+use crate::{book, coverage, deny, packages, process, test_run, tidy, torture, training};
 
 /// What `--help` says about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
 The steps run in this order until one fails; a table at the end shows what each took.
   format     cargo fmt
   tidy       the house rules (cargo xtask tidy)
+  training   the tests of tools/train that need no packages
   tools      the packages and the small model that tests use, into target/venv, venv-apis and node
   deny       licences, sources, duplicate versions and advisories of dependencies (deny.toml);
              builds cargo-deny into target/tools once
@@ -59,6 +60,7 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
     vec![
         ("format", Box::new(|| cargo(workspace, &["fmt", "--all", "--check"]))),
         ("tidy", Box::new(|| tidy::run(workspace))),
+        ("training", Box::new(|| training::run(workspace))),
         ("tools", Box::new(move || install(workspace, system))),
         ("deny", Box::new(|| deny::run(workspace))),
         ("book", Box::new(|| book::run(workspace))),
