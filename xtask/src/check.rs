@@ -21,7 +21,7 @@ The steps run in this order until one fails; a table at the end shows what each 
              builds cargo-deny into target/tools once
   book       the documentation as web pages in target/book, with links that lead somewhere;
              builds mdBook into target/tools once
-  clippy     all lints, as errors
+  clippy     all lints, as errors; of the programs, also with the feature `lite`
   packages   builds all tests; makes the wheel and the npm package with the binary that they use, and
              installs each into a clean environment, in target/packages
   tests      all tests, with nextest where it is installed
@@ -56,7 +56,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 }
 
 fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
-    const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     vec![
         ("format", Box::new(|| cargo(workspace, &["fmt", "--all", "--check"]))),
         ("tidy", Box::new(|| tidy::run(workspace))),
@@ -64,7 +63,7 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
         ("tools", Box::new(move || install(workspace, system))),
         ("deny", Box::new(|| deny::run(workspace))),
         ("book", Box::new(|| book::run(workspace))),
-        ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
+        ("clippy", Box::new(|| clippy(workspace))),
         ("packages", Box::new(|| packages::run(workspace, &packages::Arguments::default()))),
         ("tests", Box::new(|| test_run::run(workspace))),
         ("torture", Box::new(|| torture::run(workspace, &torture::Arguments::share()))),
@@ -112,6 +111,12 @@ fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
     tools::make_api_venv(workspace.root(), &target)?;
     tools::make_node(workspace.root(), &target)?;
     tools::add_model(workspace.root(), &target)
+}
+
+/// The lints of everything, and those of the programs without the networks, which take about half a minute of a processor.
+fn clippy(workspace: &Workspace) -> Result<()> {
+    cargo(workspace, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    cargo(workspace, &["clippy", "--workspace", "--features", "strata/lite", "--", "-D", "warnings"])
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
