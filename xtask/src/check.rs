@@ -8,19 +8,20 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::tools::{self, SystemPackages};
 use crate::workspace::Workspace;
-use crate::{book, coverage, deny, packages, process, test_run, tidy, torture};
+use crate::{book, coverage, deny, packages, process, test_run, tidy, torture, training};
 
 /// What `--help` says about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
 The steps run in this order until one fails; a table at the end shows what each took.
   format     cargo fmt
   tidy       the house rules (cargo xtask tidy)
+  training   the tests of tools/train that need no packages
   tools      the packages and the small model that tests use, into target/venv, venv-apis and node
   deny       licences, sources, duplicate versions and advisories of dependencies (deny.toml);
              builds cargo-deny into target/tools once
   book       the documentation as web pages in target/book, with links that lead somewhere;
              builds mdBook into target/tools once
-  clippy     all lints, as errors
+  clippy     all lints, as errors; of the programs, also with the feature `lite`
   packages   builds all tests; makes the wheel and the npm package with the binary that they use, and
              installs each into a clean environment, in target/packages
   tests      all tests, with nextest where it is installed
@@ -55,14 +56,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 }
 
 fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
-    const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     vec![
         ("format", Box::new(|| cargo(workspace, &["fmt", "--all", "--check"]))),
         ("tidy", Box::new(|| tidy::run(workspace))),
+        ("training", Box::new(|| training::run(workspace))),
         ("tools", Box::new(move || install(workspace, system))),
         ("deny", Box::new(|| deny::run(workspace))),
         ("book", Box::new(|| book::run(workspace))),
-        ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
+        ("clippy", Box::new(|| clippy(workspace))),
         ("packages", Box::new(|| packages::run(workspace, &packages::Arguments::default()))),
         ("tests", Box::new(|| test_run::run(workspace))),
         ("torture", Box::new(|| torture::run(workspace, &torture::Arguments::share()))),
@@ -110,6 +111,12 @@ fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
     tools::make_api_venv(workspace.root(), &target)?;
     tools::make_node(workspace.root(), &target)?;
     tools::add_model(workspace.root(), &target)
+}
+
+/// The lints of everything, and those of the programs without the networks, which take about half a minute of a processor.
+fn clippy(workspace: &Workspace) -> Result<()> {
+    cargo(workspace, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    cargo(workspace, &["clippy", "--workspace", "--features", "strata/lite", "--", "-D", "warnings"])
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {

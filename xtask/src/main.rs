@@ -18,6 +18,7 @@ mod test_run;
 mod tidy;
 mod tools;
 mod torture;
+mod training;
 mod workspace;
 
 use std::process::ExitCode;

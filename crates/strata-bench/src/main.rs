@@ -9,6 +9,7 @@ mod append;
 mod cold;
 mod context;
 mod corpus;
+mod costs;
 mod cpu;
 mod demo;
 mod encoder;
@@ -74,6 +75,11 @@ const GROUPS: &[Group] = &[
     ("append", "durable appends: many writers against one", append::measure),
     ("search", "full-text search of one user in a small and a large store", search::measure),
     ("recall", "recall over HTTP with words alone and with the encoder", recall::measure),
+    (
+        "costs",
+        "memory after a day's work, first search after learning, search on the command line, small stores",
+        costs::measure,
+    ),
     ("cold", "small recalls while large users load", cold::measure),
     ("encoder", "recall over HTTP with Strata's encoder", encoder::measure),
     ("context", "working contexts as files: load, save, compact", context::measure),

@@ -91,7 +91,7 @@ impl<'a> Chats<'a> {
     }
 }
 
-/// The same chats with the encoder: questions in English, because the encoder reads no Chinese.
+/// The same chats with the encoder: questions in English, so that the figures are those of one language.
 fn measure_encoder(bench: &mut Bench, asked: &[String], report: &mut Report) -> Result<()> {
     let store = embedded(bench, &builtin()?, ENCODED_TURNS)?;
     let binary = bench.binary.clone();

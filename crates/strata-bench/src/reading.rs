@@ -129,7 +129,7 @@ fn linear(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-async fn learn_session(path: &std::path::Path, turns: usize) -> Result<f64> {
+pub(crate) async fn learn_session(path: &std::path::Path, turns: usize) -> Result<f64> {
     let store: Arc<dyn Store> = fill::open(path).await?;
     let engine = engine::over(&store).with_reader(Arc::new(Instantly));
     let (user, session) = (UserId::new("measured")?, SessionId::new("long")?);

@@ -191,4 +191,10 @@ impl Memory {
     pub fn is_current(&self) -> bool {
         self.valid_to.is_none() && self.hidden.is_none()
     }
+
+    /// The memory that it may contradict, while it is current itself. The engine's reads leave out disputes with memories
+    /// that are no longer current.
+    pub fn in_dispute_with(&self) -> Option<MemoryId> {
+        self.notes.disputed.filter(|_| self.is_current())
+    }
 }

@@ -45,6 +45,8 @@ pub enum LateStage {
     Embedding,
     /// The cross-encoder. The items stay in the order before it.
     Reranking,
+    /// The reader, asked where the scores leave a doubt. The scores stay.
+    SecondLook,
 }
 
 impl LateStage {

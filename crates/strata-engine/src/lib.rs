@@ -9,6 +9,7 @@ mod case;
 mod clock;
 mod contexts;
 mod conversation;
+mod disputes;
 mod engine;
 pub mod filter;
 mod forgetting;

@@ -1,5 +1,5 @@
 //! The line that shows an item to a model or a person: `[2023-05-08 Caroline] …` for a turn, `[since 2024-03-01] …` for a
-//! memory.
+//! memory, `[since 2024-03-01, disputed] …` for one that may contradict another.
 //!
 //! A line without its day cannot answer «when», and one without its speaker cannot answer «who». Days are those of UTC,
 //! as in all of Strata's dates. Deliberately absent: budgets and tags, which the renderers add.
@@ -40,6 +40,9 @@ pub(crate) fn item_head(item: &Item, days: Days) -> String {
         Item::Turn(turn) => turn_head(turn, days),
         Item::Memory(memory) => match memory.valid_to {
             Some(end) => format!("[{} to {}]", day(memory.valid_from), day(end)),
+            None if memory.in_dispute_with().is_some() => {
+                format!("[since {}, disputed]", day(memory.valid_from))
+            }
             None => format!("[since {}]", day(memory.valid_from)),
         },
         Item::Summary(summary) => format!("[summary of {}]", day(summary.created_at)),

@@ -11,6 +11,7 @@ use strata_core::ports::{Clock, IdSource};
 use strata_core::store::Store;
 
 use crate::clock::to_micros;
+use crate::disputes::drop_settled;
 use crate::filter::Filter;
 use strata_core::error::{Error, Result};
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
@@ -130,12 +131,19 @@ impl Memories {
     /// One memory in any state; *not found* if there is none.
     pub async fn get(&self, user: &UserId, id: MemoryId) -> Result<Memory> {
         let query = MemoryQuery::new(MemorySelect::Ids(vec![id]));
-        self.store.memories(user, &query).await?.pop().ok_or_else(|| unknown_memory(id))
+        self.listed(user, &query).await?.pop().ok_or_else(|| unknown_memory(id))
     }
 
-    /// The memories that a query selects.
+    /// The memories that a query selects. A current one names the memory that it may contradict only while that one is
+    /// current too.
     pub async fn list(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
-        self.store.memories(user, query).await
+        self.listed(user, query).await
+    }
+
+    async fn listed(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
+        let mut memories = self.store.memories(user, query).await?;
+        drop_settled(self.store.as_ref(), user, memories.iter_mut()).await?;
+        Ok(memories)
     }
 
     /// Like [`Memories::list`], but only the memories that match a filter.
@@ -143,7 +151,7 @@ impl Memories {
         if filter.is_only(user) {
             return self.list(user, query).await;
         }
-        self.store.memories(user, &MemoryQuery { keep: Some(filter.keep(user)), ..query.clone() }).await
+        self.listed(user, &MemoryQuery { keep: Some(filter.keep(user)), ..query.clone() }).await
     }
 
     /// The statements that a memory replaced, the memory itself, and those that replaced it, oldest first.

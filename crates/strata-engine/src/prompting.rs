@@ -9,6 +9,7 @@ mod fill;
 mod flat;
 mod gather;
 mod history;
+mod standing;
 #[cfg(test)]
 mod tests;
 

@@ -14,6 +14,7 @@ mod calibration;
 mod candidates;
 mod covered;
 mod deadline;
+mod disputed;
 mod diversity;
 mod exclusions;
 mod filtered;
@@ -49,6 +50,7 @@ use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reader, Reranker, T
 use strata_core::store::{Head, Store};
 
 use strata_language::content::is_courtesy;
+use strata_language::cues::is_bare_task;
 
 use crate::index::Indexes;
 use crate::maintenance::Maintenance;
@@ -57,6 +59,7 @@ use deadline::in_time;
 
 pub use budget::{Budget, Share, cut, share};
 pub use deadline::Deadline;
+pub(crate) use disputed::newer_side_first;
 pub(crate) use log::RequestLog;
 pub(crate) use request::MAX_QUERY_CHARS;
 pub use request::{MAX_LIMIT, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown};
@@ -131,8 +134,7 @@ impl Recall {
         id: RequestId,
     ) -> Result<Recalled> {
         let request = Arc::new(request);
-        if request.order == Order::Served && is_courtesy(&request.query) {
-            // A greeting or thanks asks for nothing.
+        if request.order == Order::Served && wants_nothing(&request) {
             let nothing = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
             return self.serve(user, &request, &plan, id, nothing).await;
         }
@@ -176,4 +178,10 @@ impl Recall {
         }
         Ok(())
     }
+}
+
+/// Whether a request asks for nothing that memory has: a greeting, thanks, or a task such as «translate this sentence». A
+/// client that names a threshold has asked for everything above it.
+fn wants_nothing(request: &RecallRequest) -> bool {
+    is_courtesy(&request.query) || (request.score_threshold.is_none() && is_bare_task(&request.query))
 }

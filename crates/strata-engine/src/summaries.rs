@@ -16,6 +16,7 @@
 mod due;
 mod reading;
 mod text;
+mod todos;
 mod tree;
 
 pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};

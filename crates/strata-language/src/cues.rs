@@ -6,7 +6,7 @@
 mod general;
 mod session;
 
-pub use general::is_general_request;
+pub use general::{is_bare_task, is_general_request};
 pub use session::points_at_session;
 
 /// English phrases that point at an earlier conversation, in lower case.

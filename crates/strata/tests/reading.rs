@@ -138,3 +138,28 @@ async fn a_todo_ends_when_it_is_done() {
             .all(|(kind, _)| *kind != MemoryKind::Todo)
     );
 }
+
+/// What ends a todo may share no word with it.
+#[tokio::test]
+async fn a_todo_ends_in_words_that_it_does_not_share() {
+    for (user, todo, done) in [
+        ("van", "I have to hand back the company van.", "Its keys are with the fleet office again."),
+        (
+            "papers",
+            "I have to renew my passport.",
+            "Picked up the new travel document at the town hall today.",
+        ),
+        ("crossing", "I have to book the ferry to Gotland.", "Got our tickets for the crossing!"),
+        ("rent-zh", "我要交房租。", "钱今天早上转给房东了，搞定。"),
+    ] {
+        let todos = |found: Vec<(MemoryKind, String)>| {
+            found
+                .into_iter()
+                .filter(|(kind, _)| *kind == MemoryKind::Todo)
+                .map(|(_, text)| text)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(todos(believed(user, &[todo]).await).len(), 1, "{todo}");
+        assert_eq!(todos(believed(&format!("{user}-done"), &[todo, done]).await), [""; 0], "{done}");
+    }
+}

@@ -123,6 +123,8 @@ export interface FoundItem {
   agent_id?: string | null;
   /** When it was said or learned. */
   created_at: string;
+  /** A current memory that it may contradict, if it is a memory. The newer of the two comes first. */
+  disputed_with?: string;
   /** Its id. */
   id: string;
   /** The kind of the item. */

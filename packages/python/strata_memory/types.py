@@ -184,6 +184,9 @@ class FoundItem(TypedDict):
     # When it was said or learned.
     created_at: str
 
+    # A current memory that it may contradict, if it is a memory. The newer of the two comes first.
+    disputed_with: NotRequired[str]
+
     # Its id.
     id: str
 

@@ -5,7 +5,7 @@
 
 use crate::jobs::{Event, InferredEvent};
 use crate::line::{Days, is_chinese, item_line};
-use crate::recall::RecalledItem;
+use crate::recall::{RecalledItem, newer_side_first};
 use jiff::Timestamp;
 use std::collections::HashSet;
 use strata_core::memory::Memory;
@@ -104,6 +104,7 @@ fn worth_showing(question: &str, recalled: Vec<RecalledItem>) -> Vec<RecalledIte
     let mut shown: Vec<RecalledItem> = recalled.into_iter().filter(is_new).collect();
     // A person wants the best first. Recall's own order also cares for diversity, which serves a model.
     shown.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+    newer_side_first(&mut shown);
     shown.truncate(MAX_SHOWN);
     shown
 }

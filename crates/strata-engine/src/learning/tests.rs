@@ -12,3 +12,4 @@ mod reconciling;
 mod ruling;
 mod secrets;
 mod state;
+mod todos;

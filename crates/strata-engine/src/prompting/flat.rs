@@ -67,8 +67,11 @@ impl Prompting {
             return String::new();
         }
         let most = request.max_tokens.unwrap_or(self.prompts.settings.max_tokens);
-        let standing = self.standing(user, &request.session).await;
-        let lines = standing.iter().map(|memory| format!("- {}", neutral(&one_line(&memory.content))));
+        let standing = self.standing(user, &request.session, request.scope).await;
+        let lines = standing.iter().map(|memory| {
+            let note = if memory.in_dispute_with().is_some() { " (disputed)" } else { "" };
+            format!("- {}{note}", neutral(&one_line(&memory.content)))
+        });
         self.block(STANDING, lines, most / STANDING_SHARE)
     }
 

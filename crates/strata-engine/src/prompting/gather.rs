@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use strata_core::error::Error;
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
-use strata_core::memory::{Memory, MemoryKind};
 use strata_core::metric::RequestMetric;
 use strata_core::scope::{RecallScope, Scope};
-use strata_core::store::{Item, MemoryQuery, MemorySelect, Page};
+use strata_core::store::Item;
 
 use crate::line::{Days, item_head};
 
@@ -17,9 +16,6 @@ use super::{ChatQuestion, PromptRequest, Prompting};
 use crate::index::TextFingerprint;
 use crate::recall::{Budget, Deadline, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
 use crate::recording::align::key;
-
-/// The most standing instructions of a prompt, newest first.
-const MAX_INSTRUCTIONS: u32 = 12;
 
 /// A question for which memories are gathered.
 #[derive(Debug, Default)]
@@ -84,23 +80,12 @@ impl Prompting {
         Remembered { items, row, problem }
     }
 
-    /// The user's standing instructions, newest first. They hold for every question of their session, or of all.
+    /// The standing instructions as recalled items, without those that are already shown.
     async fn instructions(&self, user: &UserId, gathering: &Gathering) -> Vec<RecalledItem> {
         let item =
             |memory| RecalledItem { item: Item::Memory(memory), shortened: None, score: 1.0, relevance: 1.0 };
-        let found = self.standing(user, &gathering.session).await;
+        let found = self.standing(user, &gathering.session, gathering.within).await;
         found.into_iter().map(item).filter(|item| !gathering.shows(&item.item)).collect()
-    }
-
-    /// The memories that are standing instructions in a session, newest first.
-    pub(super) async fn standing(&self, user: &UserId, session: &SessionId) -> Vec<Memory> {
-        let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
-        let page = Page::first(MAX_INSTRUCTIONS);
-        let query = MemoryQuery { kind: Some(MemoryKind::Instruction), page, ..current };
-        let store = self.recording.store.as_ref();
-        let found = store.memories(user, &query).await.unwrap_or_default();
-        let holds = |memory: &Memory| memory.session.as_ref().is_none_or(|bound| bound == session);
-        found.into_iter().filter(holds).collect()
     }
 
     /// The instructions, at most a third of the budget, and the other items that fit beside them.

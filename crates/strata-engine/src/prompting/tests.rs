@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 mod fill;
 mod history;
+mod standing;
 
 use super::*;
 use crate::Settings;

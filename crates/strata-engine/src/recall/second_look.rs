@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use strata_core::error::Result;
 use strata_core::id::ItemId;
-use strata_core::metric::LateStage;
+use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::store::Item;
 use strata_language::statements::rough_length;
 
@@ -55,14 +55,17 @@ impl Recall {
         let candidates: Vec<Candidate> = read.iter().map(|at| found.candidates[*at].clone()).collect();
         let (items, turns) = self.in_context(&found.owners, &candidates).await?;
         match in_time(request.deadline.as_ref(), reader.answers(&request.query, &turns)).await {
-            None => found.late = found.late.or(Some(LateStage::Reranking)),
+            None => found.late = found.late.or(Some(LateStage::SecondLook)),
             Some(Ok(logits)) => {
                 for ((at, turn), logit) in read.into_iter().zip(&turns).zip(logits) {
                     let is_whole = rough_length(&turn.text) <= item_pieces;
                     judge(&mut found.candidates[at], logit, is_whole);
                 }
             }
-            Some(Err(error)) => tracing::warn!(%error, "the reader failed; the scores stay in doubt"),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the reader failed; the scores stay in doubt");
+                found.error_stage = found.error_stage.or(Some(ErrorStage::Retrieval));
+            }
         }
         Ok(items)
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
 use super::covered::without_covered;
+use super::disputed::newer_side_first;
 use super::diversity::{mmr, with_recency};
 use super::exclusions::ExclusionReason;
 use super::rank::mean_vector;
@@ -13,6 +14,7 @@ use super::request::{Order, RecallPlan, RecallRequest, Recalled, RecalledItem};
 use super::summaries::keep_one_of_covered;
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
+use crate::disputes::drop_settled;
 use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
@@ -78,6 +80,7 @@ impl Recall {
             }
         }
         keep_one_of_covered(&mut recalled.items);
+        newer_side_first(&mut recalled.items);
         recalled.path = path_of(&recalled.items, found.path);
         if recalled.items.is_empty() && wants_recent(request) {
             self.add_recent(user, request, plan, &mut recalled).await?;
@@ -249,7 +252,8 @@ impl Recall {
             }
             if !memories.is_empty() {
                 let query = MemoryQuery::new(MemorySelect::Ids(memories.clone()));
-                let found = self.store.memories(owner, &query).await?;
+                let mut found = self.store.memories(owner, &query).await?;
+                drop_settled(self.store.as_ref(), owner, found.iter_mut()).await?;
                 items.extend(
                     found.into_iter().map(|memory| (ItemId::Memory(memory.id), Item::Memory(memory))),
                 );

@@ -2,6 +2,7 @@
 
 mod answerable;
 mod deadlines;
+mod disputed;
 mod exclusions;
 mod filtering;
 pub(crate) mod fixture;

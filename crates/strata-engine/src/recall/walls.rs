@@ -7,7 +7,7 @@ use super::Recall;
 use super::candidates::CandidateSet;
 use super::request::RecallRequest;
 use strata_core::error::Result;
-use strata_core::id::{ItemId, MemoryId, TurnId};
+use strata_core::id::{ItemId, MemoryId, SessionId, TurnId, UserId};
 use strata_core::memory::Memory;
 use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
 
@@ -24,13 +24,29 @@ impl Recall {
         if ids.is_empty() {
             return Ok(());
         }
-        let query = MemoryQuery::new(MemorySelect::Ids(ids));
-        let mut learned = self.store.memories(user, &query).await?;
-        learned.retain(|memory| memory.session.is_none() && is_learned(memory));
+        let memories = self.store.memories(user, &MemoryQuery::new(MemorySelect::Ids(ids))).await?;
+        let elsewhere = self.learned_elsewhere(user, session, &memories).await?;
+        let is_elsewhere = |id: &ItemId| memory_id(*id).is_some_and(|id| elsewhere.contains(&id));
+        found.candidates.retain(|candidate| !is_elsewhere(&candidate.id));
+        for candidate in &mut found.candidates {
+            candidate.replaced_by = candidate.replaced_by.filter(|current| !is_elsewhere(current));
+        }
+        Ok(())
+    }
+
+    /// Those of a user's memories that are bound to no session and were learned in others than `session`.
+    pub(crate) async fn learned_elsewhere(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        memories: &[Memory],
+    ) -> Result<HashSet<MemoryId>> {
+        let learned: Vec<&Memory> =
+            memories.iter().filter(|memory| memory.session.is_none() && is_learned(memory)).collect();
         let sources: HashSet<TurnId> =
             learned.iter().flat_map(|memory| memory.source_turns.iter().copied()).collect();
         if learned.is_empty() {
-            return Ok(());
+            return Ok(HashSet::new());
         }
         let turns = self.store.turns(user, &TurnQuery::Ids(sources.into_iter().collect())).await?;
         let here: HashSet<TurnId> =
@@ -38,16 +54,7 @@ impl Recall {
         let is_from_here = |memory: &Memory| {
             !memory.source_turns.is_empty() && memory.source_turns.iter().all(|turn| here.contains(turn))
         };
-        let elsewhere: HashSet<ItemId> = learned
-            .iter()
-            .filter(|memory| !is_from_here(memory))
-            .map(|memory| ItemId::Memory(memory.id))
-            .collect();
-        found.candidates.retain(|candidate| !elsewhere.contains(&candidate.id));
-        for candidate in &mut found.candidates {
-            candidate.replaced_by = candidate.replaced_by.filter(|current| !elsewhere.contains(current));
-        }
-        Ok(())
+        Ok(learned.into_iter().filter(|memory| !is_from_here(memory)).map(|memory| memory.id).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 //! statistics.
 
 use super::Summaries;
+use super::todos::LearnedTodos;
 use crate::learn::structured::{Point, Structured};
 use crate::learn::window::{WindowContext, gap};
 use strata_core::error::Result;
@@ -103,6 +104,8 @@ impl Summaries {
     /// One part of the current summaries of a session, or of all of a user's sessions: for instance all open todos.
     /// The session with the last write comes first. A point that several sessions share is listed once. At most `most`
     /// points are returned; twenty summaries are read for each of them, and a thousand in all, at the most.
+    ///
+    /// Of the todos, those that learning knows to have ended are left out, and those that only learning has found are added.
     pub async fn structured(
         &self,
         user: &UserId,
@@ -110,14 +113,34 @@ impl Summaries {
         part: SummaryPart,
         most: usize,
     ) -> Result<Vec<StructuredPoint>> {
-        let mut points: Vec<StructuredPoint> = Vec::new();
-        if let Some(session) = session {
-            self.sessions.get(user, session).await?;
-            let summary = self.latest(user, session, SummaryStatus::Completed).await?;
-            points.extend(summary.iter().flat_map(|summary| points_of(summary, part)));
-            points.truncate(most);
-            return Ok(points);
+        let learned = match part {
+            SummaryPart::Todos => LearnedTodos::read(self.store.as_ref(), user, session).await?,
+            _ => LearnedTodos::default(),
+        };
+        let mut points = match session {
+            Some(session) => {
+                self.sessions.get(user, session).await?;
+                let summary = self.latest(user, session, SummaryStatus::Completed).await?;
+                let points = summary.iter().flat_map(|summary| points_of(summary, part));
+                points.filter(|point| learned.is_open(point)).collect()
+            }
+            None => self.points_of_all(user, part, most, &learned).await?,
+        };
+        if points.len() < most {
+            self.add_learned(user, &learned, &mut points).await?;
         }
+        points.truncate(most);
+        Ok(points)
+    }
+
+    async fn points_of_all(
+        &self,
+        user: &UserId,
+        part: SummaryPart,
+        most: usize,
+        learned: &LearnedTodos,
+    ) -> Result<Vec<StructuredPoint>> {
+        let mut points: Vec<StructuredPoint> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         let most_read = most.saturating_mul(READ_PER_POINT).max(LEAST_READ) as u64;
         let mut offset = 0;
@@ -129,11 +152,32 @@ impl Summaries {
                 break;
             }
             let found = summaries.iter().flat_map(|summary| points_of(summary, part));
+            let found = found.filter(|point| learned.is_open(point));
             points.extend(found.filter(|point| seen.insert(fold(&point.text))));
             offset += u64::from(limit);
         }
-        points.truncate(most);
         Ok(points)
+    }
+
+    /// Adds the learned todos that no point tells, each behind the points of its session.
+    async fn add_learned(
+        &self,
+        user: &UserId,
+        learned: &LearnedTodos,
+        points: &mut Vec<StructuredPoint>,
+    ) -> Result<()> {
+        let mut sessions: Vec<&SessionId> = learned.sessions().collect();
+        sessions.sort_unstable();
+        for session in sessions {
+            let Some(summary) = self.latest(user, session, SummaryStatus::Completed).await? else { continue };
+            let known: Vec<String> = points.iter().map(|point| fold(&point.text)).collect();
+            let mut untold = learned.untold(&summary, points);
+            untold.retain(|point| !known.contains(&fold(&point.text)));
+            let end = points.iter().rposition(|point| point.session == *session);
+            let at = end.map_or(points.len(), |end| end + 1);
+            points.splice(at..at, untold);
+        }
+        Ok(())
     }
 }
 

@@ -126,6 +126,36 @@ const CHINESE_OWN: &[&str] = &[
     "女儿",
 ];
 
+/// Words that point at one certain thing, which the user may have spoken about, after the verb of a task and before names:
+/// «explain the rules of the house». What a message brings along itself is no such thing.
+const DEFINITE: &str = "the that those";
+const BROUGHT_ALONG: &[&str] =
+    &["the following", "the text", "the sentence", "the paragraph", "the word", "that follows"];
+const CHINESE_DEFINITE: &[&str] = &["那", "家里", "公司里"];
+
+/// Whether a message is nothing but a task for the model: a general request ([`is_general_request`]) that begins with a
+/// verb of a task and points at no certain thing. Nothing that the user has said helps with it, whatever words they share.
+pub fn is_bare_task(message: &str) -> bool {
+    if !is_general_request(message) {
+        return false;
+    }
+    let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let mut folded = fold(first);
+    if is_chinese_request(&folded) {
+        return !CHINESE_DEFINITE.iter().any(|definite| folded.contains(definite));
+    }
+    for brought in BROUGHT_ALONG {
+        folded = folded.replace(brought, "");
+    }
+    let words = words(&folded);
+    let Some(verb) = words.iter().position(|word| !has_word(POLITE, word)) else { return false };
+    let is_task = has_word(TASKS, words[verb]) || folded.contains("give me a");
+    let points = |at: usize| at == verb || has_word(BEFORE_NAMES, words[at]);
+    let is_definite =
+        |at: usize| points(at) && words.get(at + 1).is_some_and(|word| has_word(DEFINITE, word));
+    is_task && !(verb..words.len()).any(is_definite)
+}
+
 /// Whether a message asks for a task that refers to nothing of the user's own: «write a function that sorts a list»,
 /// 帮我写一个快速排序. Such a message needs memory only if something in it matches strongly.
 pub fn is_general_request(message: &str) -> bool {
@@ -192,6 +222,37 @@ fn words(folded: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bare_task_points_at_no_certain_thing() {
+        let yes = [
+            "Write a Python function that merges two sorted lists",
+            "please translate this sentence into French: the weather is nice",
+            "Could you write me a short poem about autumn?",
+            "Give me a regex for email addresses",
+            "Summarize the following article:\nI went to the shop and bought my bike.",
+            "Explain recursion in two sentences",
+            "Write a story about winter in the hills",
+            "帮我写一个快速排序",
+            "请把这段话翻译成英文",
+            "讲个笑话",
+        ];
+        let no = [
+            "How do I open the shed?",
+            "how to reset the alarm at the cabin",
+            "Explain the rules of the allotment",
+            "Write about that trip to the lake",
+            "Compare the two flats",
+            "Write a birthday card for my sister",
+            "解释一下家里的暖气怎么开",
+            "写一下那次旅行",
+            "Where do I live?",
+            "",
+        ];
+        let missed: Vec<_> = yes.iter().filter(|text| !is_bare_task(text)).collect();
+        let wrong: Vec<_> = no.iter().filter(|text| is_bare_task(text)).collect();
+        assert!(missed.is_empty() && wrong.is_empty(), "missed {missed:?}, wrong {wrong:?}");
+    }
 
     #[test]
     fn a_general_request_refers_to_nothing_of_the_users_own() {

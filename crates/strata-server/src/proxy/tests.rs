@@ -7,6 +7,7 @@ mod doors;
 mod harness;
 mod memory;
 mod names;
+mod new_session;
 mod passing;
 mod replies;
 mod stored;

@@ -100,6 +100,10 @@ pub(crate) struct FoundItem {
     valid_from: Timestamp,
     /// When the statement stopped being true; `null` while it is true.
     pub(crate) valid_to: Option<Timestamp>,
+    /// A current memory that it may contradict, if it is a memory. The newer of the two comes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    disputed_with: Option<Uuid>,
     /// The session it belongs to.
     pub(crate) session_id: Option<String>,
     /// The role of the speaker, if it is a turn.
@@ -153,6 +157,14 @@ pub fn kind_of(item: &Item) -> &'static str {
     }
 }
 
+/// The memory that an item may contradict.
+fn disputed_with(item: &Item) -> Option<Uuid> {
+    match item {
+        Item::Memory(memory) => memory.in_dispute_with().map(|other| other.0),
+        Item::Turn(_) | Item::Summary(_) => None,
+    }
+}
+
 impl FoundItem {
     pub(crate) fn new(found: &RecalledItem, sources: &Sources) -> Self {
         let RecalledItem { item, shortened, score, relevance } = found;
@@ -185,6 +197,7 @@ impl FoundItem {
             updated_at: item.created_at(),
             valid_from,
             valid_to,
+            disputed_with: disputed_with(item),
             session_id: item.session().map(ToString::to_string),
             role,
             name,

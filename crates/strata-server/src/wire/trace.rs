@@ -195,7 +195,8 @@ response! {
         /// The stage that failed: `retrieval`, `embedding`, `llm_reply` or `summary`.
         error_stage: Option<&'static str> = row.error_stage.map(stage_name),
         /// The stage that came after the deadline, so that recall answered without it: `embedding` (the items were ranked
-        /// by their words) or `reranking` (they stayed in the order before the cross-encoder).
+        /// by their words), `reranking` (they stayed in the order before the cross-encoder) or `second_look` (the scores
+        /// stayed as they were before the reader).
         late: Option<&'static str> = row.late.map(LateStage::as_str),
         /// The tokens of all turns of the session: the size of a prompt that sends everything.
         raw_tokens: Option<u64> = row.prompt.raw_tokens,

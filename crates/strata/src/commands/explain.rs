@@ -85,6 +85,7 @@ fn show_row(row: &RequestMetric, output: &mut Output) -> Outcome {
     match row.late {
         Some(LateStage::Embedding) => output.line("the embedder was late: ranked by words")?,
         Some(LateStage::Reranking) => output.line("the cross-encoder was late: in the order before it")?,
+        Some(LateStage::SecondLook) => output.line("the reader was late: with the scores before it")?,
         None => {}
     }
     Ok(())

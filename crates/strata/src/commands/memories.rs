@@ -305,11 +305,12 @@ async fn print_list(
     Ok(())
 }
 
-/// Whether a memory is current; if not, why and since when.
+/// Whether a memory is current or disputed; if it is not current, why and since when.
 fn state(memory: &Memory) -> String {
     match (memory.hidden, memory.valid_to) {
         (Some(hidden), _) => format!("{} {}", hidden.reason.as_str(), hidden.at),
         (None, Some(end)) => format!("until {end}"),
+        (None, None) if memory.in_dispute_with().is_some() => "disputed".to_owned(),
         (None, None) => "current".to_owned(),
     }
 }
@@ -336,6 +337,9 @@ async fn show(
     output.line(format_args!("valid from {}, recorded {}", memory.valid_from, memory.recorded_at))?;
     if let Some(session) = &memory.session {
         output.line(format_args!("session `{session}`"))?;
+    }
+    if let Some(id) = memory.in_dispute_with() {
+        output.line(format_args!("may contradict {id}, which is current too"))?;
     }
     if let Some(id) = memory.replaced_by {
         output.line(format_args!("replaced by {id}"))?;

@@ -137,13 +137,21 @@ fn row(found: &RecalledItem) -> [String; 7] {
     let RecalledItem { item, shortened, score, .. } = found;
     [
         format!("{score:.2}"),
-        kind_of(item).to_owned(),
+        kind(item),
         item.session().map_or("-", SessionId::as_str).to_owned(),
         item.created_at().to_string(),
         speaker(item).to_owned(),
         item.id().to_string(),
         shortened.as_deref().unwrap_or_else(|| item.content()).to_owned(),
     ]
+}
+
+/// The kind of an item, and whether it may contradict another one.
+fn kind(item: &Item) -> String {
+    match item {
+        Item::Memory(memory) if memory.in_dispute_with().is_some() => format!("{}, disputed", kind_of(item)),
+        _ => kind_of(item).to_owned(),
+    }
 }
 
 /// The speaker of a turn: the name, or else the role.

@@ -62,3 +62,32 @@ fn the_rules_of_learning_are_measured_on_conflicts() {
     assert!(report["all"]["dialogues"].as_u64().unwrap() >= 160, "{report}");
     assert!(machine.run(&["eval", &samples(), "--conflicts"]).failed(2).contains(".jsonl:1: "));
 }
+
+/// What `strata eval` measures with everything that a new store has: words, the encoder and the reader's second look.
+#[cfg(not(feature = "lite"))]
+fn measured(folder: &str, args: &[&str]) -> Value {
+    let machine = Machine::with_encoder();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evals").join(folder).display().to_string();
+    let args: Vec<&str> =
+        ["eval", folder.as_str(), "--json"].into_iter().chain(args.iter().copied()).collect();
+    machine.run(&args).json()["sets"][0].clone()
+}
+
+/// The floors and the ceiling are a few points beside the measured values, which `docs/recall.md` has.
+#[test]
+#[cfg(not(feature = "lite"))]
+fn answers_in_another_language_are_found_and_served() {
+    let set = measured("samples", &["--set", "crosslang"]);
+    let share = |order: usize| set["orders"][order]["turn"]["overall"]["R@10"].as_f64().unwrap();
+    assert!(share(0) >= 0.92, "by relevance: {}", share(0));
+    assert!(share(1) >= 0.76, "served: {}", share(1));
+}
+
+#[test]
+#[cfg(not(feature = "lite"))]
+fn small_stores_serve_answers_and_not_much_else() {
+    let set = measured("small-stores", &["--foreign", "--order", "served"]);
+    let served = |group: &str| set["foreign"][group]["served"].as_f64().unwrap();
+    assert!(served("own") >= 0.94, "answerable: {}", served("own"));
+    assert!(served("abstention") <= 0.60, "unanswerable: {}", served("abstention"));
+}

@@ -194,7 +194,8 @@ impl Server {
         self.http_with(method, path, &format!("Authorization: Bearer {key}\r\n"), body)
     }
 
-    fn http_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    /// Sends a request with headers, each with its line's end.
+    pub(crate) fn http_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address.replace("0.0.0.0", "127.0.0.1")).unwrap();
         write!(
             stream,

@@ -276,3 +276,41 @@ fn numbers_are_as_short_as_over_http() {
     let confidence = list.lines().find(|line| line.contains("confidence")).unwrap().trim();
     assert!(confidence.len() < "\"confidence\": 0.12345,".len(), "{confidence}");
 }
+
+/// What `learn --explain` says about a message, as text and as JSON.
+#[cfg(not(feature = "lite"))]
+fn explained(machine: &Machine, said: &str) -> (String, Value) {
+    let args = ["learn", "--explain", said, "--setting", "learn.reader=builtin"];
+    let text = machine.run(&args).ok();
+    let json: Vec<&str> = args.into_iter().chain(["--json"]).collect();
+    (text, machine.run(&json).json())
+}
+
+#[test]
+#[cfg(not(feature = "lite"))]
+fn a_text_is_explained_without_being_learned() {
+    let machine = Machine::new();
+    let home = machine.add(&["The user lives in Aarhus.", "--verbatim"]);
+    let before = memories(&machine);
+    let (text, json) = explained(&machine, "I live in Odense now.");
+    assert!(json["by"].as_str().is_some_and(|by| by != "rules"), "{json}");
+    let statement = &json["sentences"][0]["statement"];
+    let done = (&statement["effect"], &statement["about"]);
+    assert_eq!(done, (&"replaces".into(), &home.as_str().into()), "{json}");
+    assert!(statement["memory"].as_str().unwrap().contains("Odense"), "{json}");
+    assert!(statement["candidates"][0]["replaces"].as_f64().unwrap() > 0.6, "{json}");
+    for part in ["read by ", "voice: own", "worth remembering: ", "replaces (", "* repeats ", &home] {
+        assert!(text.contains(part), "«{part}» in {text}");
+    }
+    let (text, json) = explained(&machine, "Could you plan a farewell party?");
+    let sentence = &json["sentences"][0];
+    assert_eq!((&sentence["voice"], &sentence["statement"]), (&"request".into(), &Value::Null), "{json}");
+    let reason = sentence["left_out"].as_str().unwrap();
+    assert!(text.contains(&format!("left out: {reason}")), "{text}");
+    assert_eq!(memories(&machine), before, "nothing is learned");
+
+    let (text, json) = explained(&machine, "我上周换到欧登塞的图书馆工作了。");
+    assert!(json["sentences"][0]["statement"]["memory"].as_str().unwrap().contains("欧登塞"), "{json}");
+    assert!(text.contains("adds ("), "{text}");
+    machine.run(&["learn", "--explain", " "]).failed(2);
+}

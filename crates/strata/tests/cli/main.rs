@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the answer")]
 
+mod adding;
 mod answers;
 mod chatting;
 mod configuration;
 mod daily;
+mod disputing;
 mod evaluating;
 mod explaining;
 mod files;

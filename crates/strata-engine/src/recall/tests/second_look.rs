@@ -1,15 +1,20 @@
 //! The reader is asked where the scores leave in doubt whether anything helps to answer, and nowhere else.
 
+use std::future::pending;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Notify;
 
 use super::fixture::*;
 use crate::Engine;
-use crate::recall::{RecallRequest, RecallSettings};
+use crate::recall::{Deadline, RecallRequest, RecallSettings};
 use strata_core::error::{Error, Result};
+use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::ports::{
-    PairReading, Reader, SentenceInContext, SentencePair, SentenceReading, TurnInContext,
+    InlineCompute, PairReading, Reader, SentenceInContext, SentencePair, SentenceReading, Timer,
+    TurnInContext,
 };
 
 /// A reader that gives texts with a word a high judgement and all others a low one, and notes what it has read.
@@ -116,5 +121,51 @@ async fn a_setting_or_a_failing_reader_leaves_the_scores() {
     assert!(reader.read().is_empty());
     let failing = Arc::new(Judges { word: "kitchen", read: Mutex::default(), fails: true });
     let recalled = with(&world, &failing).recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!((recalled.error_stage, recalled.late), (Some(ErrorStage::Retrieval), None), "the row says so");
+    assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
+}
+
+/// A reader that uses up all the time that a request has: the timer's rest ends when it is asked.
+#[derive(Default)]
+struct Dawdles(Arc<Notify>);
+
+#[async_trait]
+impl Timer for Dawdles {
+    async fn rest(&self, _: Duration) {
+        self.0.notified().await;
+    }
+}
+
+#[async_trait]
+impl Reader for Dawdles {
+    fn model(&self) -> &str {
+        "dawdles"
+    }
+
+    async fn sentences(&self, sentences: &[SentenceInContext]) -> Result<Vec<SentenceReading>> {
+        Ok(vec![SentenceReading::default(); sentences.len()])
+    }
+
+    async fn relations(&self, pairs: &[SentencePair]) -> Result<Vec<PairReading>> {
+        Ok(vec![PairReading::default(); pairs.len()])
+    }
+
+    async fn answers(&self, _: &str, _: &[TurnInContext]) -> Result<Vec<f32>> {
+        self.0.notify_one();
+        pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_late_reader_leaves_the_scores_and_is_named() {
+    let (world, request) = doubtful().await;
+    let plain = world.recall(&request).await.trace.unwrap().candidates[0].relevance;
+    let slow = Arc::new(Dawdles::default());
+    let timer = Arc::clone(&slow) as Arc<dyn Timer>;
+    let engine = world.engine.clone().with_runtime(Arc::new(InlineCompute), Arc::clone(&timer));
+    let request =
+        RecallRequest { deadline: Some(Deadline::after(&timer, Duration::from_millis(9))), ..request };
+    let recalled = engine.with_reader(slow).recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!((recalled.error_stage, recalled.late), (None, Some(LateStage::SecondLook)));
     assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
 }

@@ -323,6 +323,26 @@ async fn the_block_shows_days_and_speakers() {
 
 /// A greeting and thanks need no memory, even if earlier ones have the same words.
 #[tokio::test]
+async fn a_task_gets_no_block_whatever_words_it_shares_with_memory() {
+    let chatting = Chatting::start().await;
+    let said = json!([
+        user("I wrote a short poem about autumn in the mountains for my grandmother"),
+        user("我昨天写了一首关于秋天的诗")
+    ]);
+    chatting.server.post("/turns", json!({"user_id": "ada", "session_id": "t", "messages": said})).await;
+    for (task, question) in [
+        ("Could you write a short poem about autumn in the mountains?", "what was my poem about autumn for?"),
+        ("帮我写一首关于秋天的诗", "我昨天写了一首关于什么的诗？"),
+    ] {
+        for (asked, is_bare) in [(task, true), (question, false)] {
+            chatting.upstream.will_say("Leaves fall.");
+            chatting.chat(json!([user(asked)])).await;
+            assert_eq!(chatting.sent()[0]["content"] == asked, is_bare, "{asked}: {}", chatting.sent()[0]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_greeting_gets_no_block() {
     let chatting = Chatting::start().await;
     let said =
