@@ -88,6 +88,8 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
                 match is_own {
                     true if is_joined(&mut found, &mut sentence, previous) => continue,
                     true => {}
+                    // A message of several sentences begins anew: «it» is no word of the message before.
+                    false if !is_only && !previous.by_other => doubt(&mut sentence),
                     false => reply(&mut sentence, previous),
                 }
             } else if addresses(&sentence.text) {
@@ -298,6 +300,14 @@ mod tests {
         let small_talk = Verdict::NotOwn(strata_core::ports::Voice::SmallTalk);
         let read = sentences(&[("Good idea!", small_talk), ("I'll try it in spring.", KEPT)], "");
         assert!(told(&standing_alone(read, &Previous::default())).is_empty());
+    }
+
+    #[test]
+    fn a_long_message_does_not_go_on_with_the_one_before() {
+        let previous = Previous { text: "I met the choir.".to_owned(), by_other: false };
+        let texts = [("It taught me patience.", KEPT), ("I row on Sundays.", KEPT)];
+        let read = sentences(&texts, &previous.last_sentence());
+        assert_eq!(told(&standing_alone(read, &previous)), ["I row on Sundays."]);
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn a_speaker_who_is_left_out_is_named() {
     check("Found 3 leaks in the hull", "The user found 3 leaks in the hull");
     check("Been rather busy with choir.", "The user has been rather busy with choir.");
     check("Excited about the regatta!", "The user is excited about the regatta!");
+    check("I laid new tiles", "The user laid new tiles");
     check("I wanna learn the oboe", "The user wants to learn the oboe");
     check("Just the two of us", "Just the two of us");
     check("Just ate a pear", "The user just ate a pear");
