@@ -14,7 +14,7 @@ const UNCHANGED: &str = "can could will would shall should may might must cannot
     didn't hadn't wasn't was went got came became bought broke chose drove drank ate flew gave grew kept left lost made met paid put quit rose rode \
     ran sold sent sang spoke spent swam took taught wore wrote began fell thought felt knew saw said told found brought caught built cut hurt hit \
     let set read held heard led lent lit meant rang sat shot slept split stood stuck struck swore threw understood woke won dealt drew fed fought \
-    forgot froze hid hung shook sank sought slid spread stole swept tore withdrew bet cost shut burnt learnt spelt laid";
+    forgot froze hid hung shook sank sought slid spread stole swept tore withdrew bet cost shut burnt learnt spelt laid rewrote rebuilt redid";
 /// Base forms that end like a past.
 const NO_PAST: &str = "need feed speed bleed breed proceed succeed exceed heed seed weed embed shed wed";
 /// Adverbs that may stand between the speaker and the verb.

@@ -33,6 +33,7 @@ fn a_speaker_who_is_left_out_is_named() {
     check("Been rather busy with choir.", "The user has been rather busy with choir.");
     check("Excited about the regatta!", "The user is excited about the regatta!");
     check("I laid new tiles", "The user laid new tiles");
+    check("I rewrote the preface", "The user rewrote the preface");
     check("I wanna learn the oboe", "The user wants to learn the oboe");
     check("Just the two of us", "Just the two of us");
     check("Just ate a pear", "The user just ate a pear");
