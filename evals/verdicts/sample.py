@@ -1,9 +1,10 @@
 """Samples what Strata learns from the conversations of benchmark sets, so that people can judge it.
 
-    sample.py SETS OUT --strata BINARY [--seed 7] [--each 75]
+    sample.py SETS OUT --strata BINARY [--seed 7] [--each 75] [--conversations 8] [--turns 110] [--after 0]
 
-SETS is a folder of `NAME.conversations.jsonl[.gz]`. From each set some conversations are drawn, their first turns are
-recorded through `strata serve`, and of the memories learned from them `--each` are drawn. OUT gets one JSON object a
+SETS is a folder of `NAME.conversations.jsonl[.gz]`. From each set some conversations are drawn, their first turns (or
+those after the first `--after`, where there are so many) are recorded through `strata serve`, and of the memories
+learned from them `--each` are drawn. OUT gets one JSON object a
 line: set, conversation, the turns it was learned from, kind, memory, the messages, and a digest of set, turns and
 memory. `verdicts.jsonl` beside this script holds verdicts by that digest, without the texts, which are not ours.
 """
@@ -22,8 +23,6 @@ import urllib.error
 import urllib.request
 
 SETS = ["locomo", "realtalk", "beam100k", "madial_zh"]
-CONVERSATIONS = 8
-TURNS = 110
 
 
 def lines(folder, name):
@@ -45,13 +44,14 @@ def call(base, method, path, body=None):
         raise SystemExit(f"{method} {path}: {error.read().decode()}") from error
 
 
-def first_turns(conversation):
+def drawn_turns(conversation, given):
     turns = []
     for session in conversation["sessions"]:
         for turn in session["turns"]:
             if turn["text"].strip():
                 turns.append((session, turn))
-    return turns[:TURNS]
+    start = given.after if len(turns) >= given.after + given.turns else 0
+    return turns[start:start + given.turns]
 
 
 def message(turn, when):
@@ -65,10 +65,10 @@ def message(turn, when):
     return said
 
 
-def learn(base, user, conversation):
-    """Records the first turns and returns the texts of the turns by Strata's ids."""
+def learn(base, user, conversation, given):
+    """Records the turns and returns the texts of the turns by Strata's ids."""
     texts, batch, session = {}, [], None
-    turns = first_turns(conversation)
+    turns = drawn_turns(conversation, given)
     for place, (source, turn) in enumerate(turns):
         if source["session_id"] != session and batch:
             texts.update(record(base, user, session, batch))
@@ -103,21 +103,21 @@ def memories(base, user):
     return sorted(found, key=lambda memory: memory["memory"])
 
 
-def sampled(base, folder, chance, each):
+def sampled(base, chance, given):
     for name in SETS:
-        conversations = lines(folder, f"{name}.conversations")
-        drawn = chance.sample(conversations, min(CONVERSATIONS, len(conversations)))
+        conversations = lines(given.sets, f"{name}.conversations")
+        drawn = chance.sample(conversations, min(given.conversations, len(conversations)))
         known = {}
         for place, conversation in enumerate(drawn):
             user = f"{name}-{place}"
-            known[user] = (conversation, learn(base, user, conversation))
+            known[user] = (conversation, learn(base, user, conversation, given))
         wait(base, known)
         found = []
         for user, (conversation, texts) in known.items():
             for memory in memories(base, user):
                 turns = [texts[turn["id"]] for turn in memory["source"]["turns"] if turn["id"] in texts]
                 found.append((conversation["conversation_id"], memory, turns))
-        for conversation, memory, turns in chance.sample(found, min(each, len(found))):
+        for conversation, memory, turns in chance.sample(found, min(given.each, len(found))):
             ids = [turn for turn, _, _ in turns]
             digest = hashlib.sha256(json.dumps([name, conversation, ids, memory["memory"]]).encode()).hexdigest()[:16]
             yield {
@@ -133,6 +133,9 @@ def main():
     parser.add_argument("--strata", required=True)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--each", type=int, default=75)
+    parser.add_argument("--conversations", type=int, default=8)
+    parser.add_argument("--turns", type=int, default=110)
+    parser.add_argument("--after", type=int, default=0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -150,7 +153,7 @@ def main():
                     time.sleep(0.1)
             chance = random.Random(given.seed)
             with given.out.open("w", encoding="utf-8") as out:
-                for row in sampled(base, given.sets, chance, given.each):
+                for row in sampled(base, chance, given):
                     out.write(json.dumps(row, ensure_ascii=False) + "\n")
         finally:
             server.terminate()

@@ -25,6 +25,7 @@ mod pieces;
 mod quotations;
 mod same_fact;
 mod sense;
+mod subjects;
 mod values;
 
 use jiff::Timestamp;
@@ -32,8 +33,9 @@ use jiff::Timestamp;
 use crate::Pattern;
 
 pub use context::{
-    addresses, announces, in_reply_to, is_asked, is_bare, is_fragment, is_lead_in, is_rest, is_short_answer,
-    lacks_referent, names_value, without_reply, without_request,
+    addresses, announces, in_reply_to, is_asked, is_bare, is_for_listener, is_fragment, is_lead_in,
+    is_of_speaker, is_rest, is_short_answer, lacks_referent, names_nothing, names_value, says_little,
+    without_reply, without_request,
 };
 pub use facts::{facts, with_subject};
 pub use items::without_items;
@@ -64,7 +66,7 @@ pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
 /// The text without the greetings, interjections and conjunctions before it. A «no» stays, because it says something.
 pub fn without_greeting(said: &str) -> &str {
     static GREETING: Pattern = Pattern::new(
-        r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
+        r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|aw+|well|btw|by the way|anyway|right|yes|yeah|yep|yup|sure|sorry|thanks(?: for asking)?|cheers|take care|thank you|wow|w[hw]oah?|haha+|cool|great|nice|awesome|totally|absolutely|exactly|definitely)(?-i:,? \p{Lu}\p{Ll}+)?[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
     );
     let end = GREETING.find(said).map_or(0, |greeting| greeting.end());
     let rest = &said[end..];
@@ -79,7 +81,7 @@ pub fn without_greeting(said: &str) -> &str {
 /// The text without a conjunction or «actually» before the first person: these join it to what was said before.
 fn without_conjunction(said: &str) -> &str {
     static JOINED: Pattern = Pattern::new(
-        r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )",
+        r"(?i)^(?:actually|oh and|oh|and|also|but|so|btw|plus|yes|yeah|yea|yep|yup|haha+|lol|hmm+|ah|well|ok|okay),? (?P<rest>(?:i|i['’]\w+|im|ive|we|we['’]\w+|my|our) )",
     );
     let rest = JOINED.get().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
     rest.map_or(said, |start| &said[start..])

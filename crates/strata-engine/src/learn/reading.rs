@@ -287,7 +287,8 @@ fn facts_of(sentence: &ReadSentence) -> Vec<String> {
     } else {
         Vec::new()
     };
-    if facts.len() > 1 { facts } else { Vec::new() }
+    let is_cut = facts.len() > 1 && !facts.iter().any(|fact| statements::says_little(fact));
+    if is_cut { facts } else { Vec::new() }
 }
 
 /// Puts the facts of compound sentences in their place. Whose word a fact is and whether it is worth remembering is decided

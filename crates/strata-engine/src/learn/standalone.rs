@@ -6,8 +6,9 @@ use super::reading::{ReadSentence, Verdict};
 use strata_core::memory::MemoryKind;
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    LeftOut, addresses, announces, begins_with_pronoun, in_reply_to, is_asked, is_bare, is_fragment,
-    is_lead_in, is_short_answer, lacks_referent, names_value, pieces, with_person, without_request,
+    LeftOut, Piece, addresses, announces, begins_with_pronoun, in_reply_to, is_asked, is_bare,
+    is_for_listener, is_fragment, is_lead_in, is_of_speaker, is_short_answer, lacks_referent, names_nothing,
+    names_value, pieces, says_little, with_person, without_request,
 };
 
 /// The most characters of two sentences that become one statement, and of what a reply quotes.
@@ -47,9 +48,10 @@ impl Previous {
         let is_near = self.text.chars().count() <= ANSWERED_CHARS || self.asks() && is_short_answer(reply);
         let mut sentences = pieces(&self.text).into_iter().rev().map(|piece| piece.text);
         let mut last = sentences.next().filter(|_| self.by_other && is_near);
-        // «How long have you had them?» needs the sentence before it, too.
-        if let Some(text) = last.as_mut().filter(|text| lacks_referent(text))
+        // «How long have you had them?» and «When do you leave?» need the sentences before them, too.
+        while let Some(text) = last.as_mut().filter(|text| lacks_referent(text) || names_nothing(text))
             && let Some(before) = sentences.next()
+            && before.chars().count() + text.chars().count() < QUOTED_CHARS
         {
             *text = format!("{before} {text}");
         }
@@ -70,10 +72,13 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
         let is_before_code =
             read.peek().is_some_and(|next| matches!(next.verdict, Verdict::Form(LeftOut::Code)));
         if sentence.verdict == Verdict::Statement(Standing::Kept) {
+            leave_out_courtesies(&mut sentence);
             if !is_only && (is_lead_in(&sentence.text) || announces(&sentence.text) && is_before_code) {
                 sentence.verdict = Verdict::Form(LeftOut::LeadIn);
             } else if !is_only && is_fragment(&sentence.text) {
                 sentence.verdict = Verdict::Form(LeftOut::Fragment);
+            } else if says_little(&sentence.text) || is_for_listener(&sentence.text) {
+                sentence.verdict = Verdict::Statement(Standing::AsChange);
             } else if sentence.text.chars().count() > STATEMENT_CHARS {
                 sentence.verdict = Verdict::Form(LeftOut::Material);
             } else if needs_context(&sentence.text)
@@ -81,8 +86,10 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
             {
                 let is_own = !sentence.before.is_empty() && sentence.before != outside;
                 match is_own {
-                    true if is_joined(&mut found, &mut sentence) => continue,
+                    true if is_joined(&mut found, &mut sentence, previous) => continue,
                     true => {}
+                    // A message of several sentences begins anew: «it» is no word of the message before.
+                    false if !is_only && !previous.by_other => doubt(&mut sentence),
                     false => reply(&mut sentence, previous),
                 }
             } else if addresses(&sentence.text) {
@@ -99,6 +106,19 @@ pub(crate) fn standing_alone(read: Vec<ReadSentence>, previous: &Previous) -> Ve
     found
 }
 
+/// Leaves out the sentences of a short message that only speak to a listener: «Thanks! Moved to Ulm. See you there?».
+fn leave_out_courtesies(sentence: &mut ReadSentence) {
+    let parts = pieces(&sentence.text);
+    let is_said = |part: &&Piece| {
+        let is_to_listener = addresses(&part.text) || is_for_listener(&part.text) || is_asked(&part.text);
+        !is_courtesy(&part.text) && !says_little(&part.text) && (!is_to_listener || names_value(&part.text))
+    };
+    let said: Vec<&str> = parts.iter().filter(is_said).map(|part| part.text.as_str()).collect();
+    if parts.len() > 1 && !said.is_empty() && said.len() < parts.len() {
+        sentence.text = said.join(" ");
+    }
+}
+
 /// Leaves out the request at the end of a sentence. Other words to a listener are no statement about the speaker, unless
 /// it names something.
 fn leave_out_request(sentence: &mut ReadSentence) {
@@ -106,7 +126,11 @@ fn leave_out_request(sentence: &mut ReadSentence) {
     if rest.len() < sentence.text.len() {
         sentence.told = Some(rest.to_owned());
     } else if sentence.kind() != MemoryKind::Instruction {
-        doubt(sentence);
+        match is_of_speaker(&sentence.text) {
+            true => doubt(sentence),
+            // «You could try rye bread» is advice.
+            false => sentence.verdict = Verdict::Statement(Standing::AsSureChange),
+        }
     }
 }
 
@@ -116,7 +140,7 @@ fn needs_context(sentence: &str) -> bool {
 }
 
 /// Gives a sentence the context of the one before it in its message. Whether it became a part of that one.
-fn is_joined(found: &mut [ReadSentence], sentence: &mut ReadSentence) -> bool {
+fn is_joined(found: &mut [ReadSentence], sentence: &mut ReadSentence, previous: &Previous) -> bool {
     let before = found.iter_mut().rev().find(|before| before.text == sentence.before);
     let said =
         before.as_ref().map_or(&sentence.before, |before| before.told.as_ref().unwrap_or(&before.text));
@@ -125,6 +149,16 @@ fn is_joined(found: &mut [ReadSentence], sentence: &mut ReadSentence) -> bool {
         return false;
     }
     let both = format!("{said} {}", sentence.text);
+    // «Good idea!» is no context.
+    if before.as_ref().is_none_or(|before| before.verdict != Verdict::Statement(Standing::Kept))
+        && names_nothing(said)
+    {
+        match previous.by_other {
+            true => reply(sentence, previous),
+            false => doubt(sentence),
+        }
+        return false;
+    }
     let is_foreign = before.as_ref().is_some_and(|before| !matches!(before.verdict, Verdict::Statement(_)));
     if is_foreign || both.chars().count() > JOINED_CHARS {
         doubt(sentence);
@@ -147,6 +181,7 @@ fn is_joined(found: &mut [ReadSentence], sentence: &mut ReadSentence) -> bool {
 fn reply(sentence: &mut ReadSentence, previous: &Previous) {
     let has_number = |text: &str| text.chars().any(|c| c.is_ascii_digit());
     match previous.answered(&sentence.text) {
+        Some(answered) if lacks_referent(&answered) => doubt(sentence),
         // «It's at nine now» shall not quote the time that was asked about.
         Some(answered) if !(has_number(&answered) && has_number(&sentence.text)) => {
             sentence.told = Some(in_reply_to(&sentence.text, &answered));
@@ -238,6 +273,41 @@ mod tests {
         );
         check("你老家是哪儿的？", "泉州", "泉州（回应“你老家是哪儿的？”）");
         check("泉州真不错。", "我住泉州", "我住泉州");
+    }
+
+    #[test]
+    fn a_short_message_keeps_what_it_says() {
+        let nobody = Previous::default();
+        let check = |said: &str, expected: &str| {
+            assert_eq!(told(&standing_alone(sentences(&[(said, KEPT)], ""), &nobody)), [expected]);
+        };
+        check("Thanks! I moved to Ulm. Will you visit?", "I moved to Ulm.");
+        check("Moved. Ulm now.", "Moved. Ulm now.");
+        check("好的！我搬到大连了。", "我搬到大连了。");
+    }
+
+    #[test]
+    fn praise_is_no_context_and_a_quotation_goes_back_to_what_it_names() {
+        let asked = "Madeira sounds lovely. So nice! When are you leaving?";
+        let previous = Previous { text: asked.to_owned(), by_other: true };
+        let read = sentences(&[("I'm flying there in May.", KEPT)], &previous.last_sentence());
+        assert_eq!(
+            told(&standing_alone(read, &previous)),
+            [
+                "I'm flying there in May (in reply to “Madeira sounds lovely. So nice! When are you leaving?”)."
+            ]
+        );
+        let small_talk = Verdict::NotOwn(strata_core::ports::Voice::SmallTalk);
+        let read = sentences(&[("Good idea!", small_talk), ("I'll try it in spring.", KEPT)], "");
+        assert!(told(&standing_alone(read, &Previous::default())).is_empty());
+    }
+
+    #[test]
+    fn a_long_message_does_not_go_on_with_the_one_before() {
+        let previous = Previous { text: "I met the choir.".to_owned(), by_other: false };
+        let texts = [("It taught me patience.", KEPT), ("I row on Sundays.", KEPT)];
+        let read = sentences(&texts, &previous.last_sentence());
+        assert_eq!(told(&standing_alone(read, &previous)), ["I row on Sundays."]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::chinese::is_chinese;
 use super::facts::{is_verb, names_something};
+use super::without_greeting;
 use crate::Pattern;
 
 /// The words of a sentence that say that something was named before it.
@@ -16,6 +17,8 @@ const BEFORE_THAT: &str = "about of with for to in on at like did do done doing 
 const AFTER_SUBJECT: &str =
     "is was will would takes took has had seems feels felt makes made looks turns turned helps costs";
 const FOLLOWS_IT: &str = "to that since when if until till";
+/// Those of them after which only «to» and «that» make it so: «it helped me to …», but not «it helped me when …».
+const ACTS: &str = "has had makes made turns turned helps helped costs";
 
 fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|other| other == word)
@@ -34,10 +37,50 @@ pub fn lacks_referent(sentence: &str) -> bool {
 }
 
 fn english_lacks(sentence: &str) -> bool {
+    let sentence = without_address(sentence);
     let raw: Vec<&str> = sentence.split_whitespace().collect();
     let words = lower_words(sentence);
     let end = first_named(&raw, &words);
-    (0..end).any(|place| points(&raw, &words, place)) || lacks_place(&raw, &words)
+    (0..end).any(|place| points(&raw, &words, place))
+        || lacks_place(&raw, &words)
+        || lacks_subject(&words) && !is_asked(sentence)
+        || (1..words.len()).any(|place| points_at_kind(&words, place))
+}
+
+/// Whether a sentence begins with the verb of something that was named before: «Gets tiring in summer».
+fn lacks_subject(words: &[String]) -> bool {
+    const VERBS: &str = "gets makes is isn't was wasn't seems sounds looks feels means depends";
+    words.len() > 1 && is_in(VERBS, &words[0])
+}
+
+/// Whether a sentence names a thing as one that was named before: «a course in that field».
+fn points_at_kind(words: &[String], place: usize) -> bool {
+    const BEFORE: &str = "in for at on with from to of by about into during after before";
+    const NO_NOUN: &str = "i you he she it we they who which the a an my our your is are was were will would can could has have had do does did \
+        when if because as at in on to for and or but so than until since before after way time point moment reason case much many";
+    let next = words.get(place + 1).map(String::as_str).unwrap_or_default();
+    is_in("that those", &words[place])
+        && is_in(BEFORE, &words[place - 1])
+        && !next.is_empty()
+        && !next.contains('\'')
+        && !is_in(NO_NOUN, next)
+        && !words[..place - 1].iter().any(|word| word == next)
+}
+
+/// A sentence without the greeting before it and the name of a listener at its end: «Thanks, I tried it, Vera!».
+fn without_address(sentence: &str) -> &str {
+    static CALLED: Pattern = Pattern::new(r"[,，] (?P<name>[A-Z][a-z]+)[.!…]+$");
+    let sentence = without_greeting(sentence.trim());
+    CALLED.find(sentence).map_or(sentence, |called| &sentence[..called.start()])
+}
+
+/// Whether an English sentence names nothing and nobody: «When do you leave?».
+pub fn names_nothing(sentence: &str) -> bool {
+    let sentence = without_address(sentence);
+    let words = lower_words(sentence);
+    !is_chinese(sentence)
+        && !names_value(sentence)
+        && !(0..words.len()).any(|place| names_something(&words, place))
 }
 
 /// Whether «here» or «there» stands for a place that the sentence does not name.
@@ -72,7 +115,13 @@ fn first_named(raw: &[&str], words: &[String]) -> usize {
             raw[place].starts_with(char::is_uppercase) && stem != "i" && (place > 0 || is_subject());
         let begins = place >= LEAST_BEFORE
             && (is_in(CLAUSE, &words[place]) || raw[place - 1].ends_with([',', ';', ':']));
-        is_name || begins || raw[place].contains(['"', '“']) || names_something(words, place)
+        // «I'm a fan of hers»: the speaker is no other person.
+        let is_of_speaker =
+            place > 0 && is_in("a an the", &words[place]) && is_in("i'm im am we're", &words[place - 1]);
+        is_name
+            || begins
+            || raw[place].contains(['"', '“'])
+            || names_something(words, place) && !is_of_speaker
     };
     (0..words.len()).find(|place| names(*place)).unwrap_or(words.len())
 }
@@ -86,7 +135,8 @@ fn points(raw: &[&str], words: &[String], place: usize) -> bool {
     match stem {
         "it" => {
             let is_subject = words[place].contains('\'') || is_in(AFTER_SUBJECT, next);
-            !(is_subject && words[place + 1..].iter().any(|word| is_in(FOLLOWS_IT, word)))
+            let follows = if is_in(ACTS, next) { "to that" } else { FOLLOWS_IT };
+            !(is_subject && words[place + 1..].iter().any(|word| is_in(follows, word)))
         }
         "that" => place == 0 || is_in(BEFORE_THAT, before) && ends,
         "this" | "these" | "those" => !is_in(TIMES, next),
@@ -104,13 +154,18 @@ fn chinese_lacks(sentence: &str) -> bool {
 
 /// Whether a sentence has a number or a name inside, which would be lost with it. Chinese names look like other words.
 pub fn names_value(sentence: &str) -> bool {
+    let sentence = without_address(sentence);
     let is_name = |word: &str| {
+        let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
         let stem = word.split(['\'', '’']).next().unwrap_or_default();
         stem.starts_with(char::is_uppercase) && stem != "I"
     };
-    let words =
-        sentence.split_whitespace().map(|word| word.trim_start_matches(|c: char| !c.is_alphanumeric()));
-    sentence.chars().any(|c| c.is_ascii_digit()) || is_chinese(sentence) || words.skip(1).any(is_name)
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    // The capital of a sentence's first word names nothing.
+    let mut inside = words.windows(2).filter(|pair| !pair[0].ends_with(['.', '!', '?', '…']));
+    sentence.chars().any(|c| c.is_ascii_digit())
+        || is_chinese(sentence)
+        || inside.any(|pair| is_name(pair[1]))
 }
 
 /// Whether a sentence of several states nothing and names nothing: an item of a list, or a heading.
@@ -181,6 +236,42 @@ pub fn addresses(sentence: &str) -> bool {
     YOU.is_match(sentence)
 }
 
+/// Whether a sentence only leads a listener on: «let's go», «here's a photo», «well, I'm off to bed».
+pub fn is_for_listener(sentence: &str) -> bool {
+    static LEADS: Pattern = Pattern::new(
+        r"(?i)^(?:(?:and|so|also|but|well|anyway|ok|okay),? )*(?:let['’]s|here['’]s|here (?:is|are)|check (?:out|this|it)|take a look|(?:i['’]?m|we['’]re) off(?: now| to (?:go|bed|work|sleep)|[.!]|$)|(?:i |we )?(?:gotta|have to|must) (?:go|run|dash)(?: now)?[.!]*$|have a (?:great|good|nice|lovely))\b",
+    );
+    static ADVISES: Pattern = Pattern::new(
+        r"(?i)^(?:(?:and|so|also|but|just),? )*(?:don['’]t (?:be |forget|worry|give up|stress|hesitate)|good luck|keep (?:it |them )?up|hang in there|stay (?:strong|safe|positive)|go for it|you got this)\b",
+    );
+    let said = without_greeting(sentence);
+    let is_advice = || ADVISES.is_match(said) && !is_of_speaker(said);
+    (LEADS.is_match(said) || is_advice()) && !sentence.chars().any(|c| c.is_ascii_digit())
+}
+
+/// Whether a sentence speaks of its speaker.
+pub fn is_of_speaker(sentence: &str) -> bool {
+    static SPEAKER: Pattern =
+        Pattern::new(r"(?i)\b(?:i|i['’]\w+|im|ive|my|mine|me|we|we['’]\w+|our|ours|us)\b|[我咱俺]");
+    SPEAKER.is_match(sentence)
+}
+
+/// Whether a sentence tells nothing that is worth knowing: «I learned a lot», «things are going well», 我最近很忙.
+pub fn says_little(sentence: &str) -> bool {
+    const ENDS: &str =
+        r"(?: (?:too|today|lately|again|together|there|here|now|so far|though|these days))*[.!…]*$";
+    static ENGLISH: Pattern = Pattern::made(|| {
+        format!(
+            r"(?i)^(?:i|we)(?:['’]ve|['’]d| have| had| also| just| really| even| always| both| all| still| never)* (?:learn(?:ed|t)|did|got|had|made|gained|saw|met|enjoyed|loved?|like|feel|felt|knew|know|wanted?|needed?|know)(?: so| really| very)? (?:much|a lot|lots|things?|something|stuff|everything|more|it all|fun|a (?:\w+ )?(?:time|blast|ball|day|experience)){ENDS}|^(?:i|we|it|things?|everything|life|work|all)(?:['’](?:ve|s|m|re)| have| has| had| am| is| are| was| were)(?: just| all| really| so| pretty| very| quite| been| going| doing| feeling| a bit| super)* (?:well|good|great|okay|ok|fine|hectic|crazy|amazing|awesome|fun|excited|happy|nice|busy|positive){ENDS}|^(?:(?:yes|yeah|yea|yep|no|nope|nah|oh),? )*(?:i|we) (?:(?:\w+%? ){{0,2}}agree|do|did|don['’]t|didn['’]t|have|haven['’]t|am|was|can|can['’]t|will|won['’]t|would|hope so|think so)[.!]*$"
+        )
+    });
+    static CHINESE: Pattern = Pattern::new(
+        "^(?:我|我们|我們|一切|都|也|还|還)*(?:最近|今天|现在|現在)?(?:都|也|很|真|太|挺|还|還)*(?:好|不错|不錯|开心|開心|高兴|高興|忙|累|顺利|順利|学到了?很多|學到了?很多|收获很多|收穫很多)[的了啊呢吧]*[。！!]*$",
+    );
+    let said = without_address(sentence);
+    if is_chinese(said) { CHINESE.is_match(said) } else { ENGLISH.is_match(said) }
+}
+
 /// Whether what is left of a statement after a part of it changed still says something.
 pub fn is_rest(rest: &str) -> bool {
     static CUT: Pattern = Pattern::new(
@@ -244,6 +335,9 @@ mod tests {
             "I have lived in here for ages",
             "I loved that!",
             "This pace suits me.",
+            "I'm a huge fan of hers",
+            "Gets tiring in summer though",
+            "I'm taking a course in that field next spring",
             "它今年三岁了",
             "然后她去了大连。",
             "并且讨论了剧情。",
@@ -259,6 +353,9 @@ mod tests {
             "I'm off this week.",
             "There is a leak in the roof.",
             "I think that Ana is right.",
+            "I'm a tailor, it pays the rent.",
+            "I knew of that when I was at school in Gent",
+            "I row for that reason",
             "Rosa sold her car",
             "我这周不在",
             "我有一条狗，它叫豆豆。",
@@ -296,6 +393,42 @@ mod tests {
         check("Boat sold, can you check?", "Boat sold, can you check?");
         check("我每周一三五去划船，你能帮我排个计划吗", "我每周一三五去划船");
         assert!(addresses("Glad you like it") && addresses("祝你好运") && !addresses("I like young wine"));
+    }
+
+    #[test]
+    fn some_sentences_say_little() {
+        for little in [
+            "I learned so much!",
+            "We had a great time together.",
+            "Things have been pretty hectic lately.",
+            "Yeah, I'm doing well, Vera!",
+            "I 100% agree, Vera.",
+            "Yes I have!",
+            "我最近很忙。",
+            "我们都挺好的",
+        ] {
+            assert!(says_little(little), "{little}");
+        }
+        for telling in
+            ["I learned Basque.", "We had a great time in Gent.", "I'm vegan.", "我最近很忙，在写论文"]
+        {
+            assert!(!says_little(telling), "{telling}");
+        }
+    }
+
+    #[test]
+    fn words_to_a_listener_are_no_part_of_a_sentence() {
+        assert!(lacks_referent("Thanks! it's a rowing club.") && lacks_referent("Wow, I tried it, Vera!"));
+        assert!(
+            lacks_referent("I keep some of these in the shed")
+                && lacks_referent("It made me think since May.")
+        );
+        assert!(!lacks_referent("Cheers, two of my boats leak"));
+        assert!(is_for_listener("Let's row on Sunday") && is_for_listener("Well, I'm off to bed"));
+        assert!(is_for_listener("And don't forget to rest") && !is_for_listener("Don't forget my birthday"));
+        assert!(!is_for_listener("I'm off on Fridays") && !is_for_listener("Here's my number: 4471"));
+        assert!(!names_value("Thanks, I tried, Vera!") && names_value("I met Vera"));
+        assert!(names_nothing("When do you leave?") && !names_nothing("When is the regatta?"));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! The first «I» or «my» becomes the speaker; the verb after it follows. Later ones become «they» and «their» if the
 //! speaker is the subject, and the speaker again if not. Words between quotation marks stay.
 
+use super::context::without_reply;
 use super::facts::is_base;
+use super::subjects::with_speaker;
 use crate::rules::verb_in_third_person;
 
 /// Verbs and forms that do not change after the speaker.
@@ -12,14 +14,14 @@ const UNCHANGED: &str = "can could will would shall should may might must cannot
     didn't hadn't wasn't was went got came became bought broke chose drove drank ate flew gave grew kept left lost made met paid put quit rose rode \
     ran sold sent sang spoke spent swam took taught wore wrote began fell thought felt knew saw said told found brought caught built cut hurt hit \
     let set read held heard led lent lit meant rang sat shot slept split stood stuck struck swore threw understood woke won dealt drew fed fought \
-    forgot froze hid hung shook sank sought slid spread stole swept tore withdrew bet cost shut burnt learnt spelt";
+    forgot froze hid hung shook sank sought slid spread stole swept tore withdrew bet cost shut burnt learnt spelt laid rewrote rebuilt redid";
 /// Base forms that end like a past.
 const NO_PAST: &str = "need feed speed bleed breed proceed succeed exceed heed seed weed embed shed wed";
 /// Adverbs that may stand between the speaker and the verb.
 const ADVERBS: &str = "never always also just still often only really now already even rarely hardly sometimes mostly mainly usually generally \
     actually finally currently recently probably definitely absolutely basically literally personally honestly typically normally barely \
     regularly occasionally apparently then both too kinda sorta almost nearly first officially no longer ever seldom once twice alone thus if soon later again perhaps \
-    maybe instead likewise meanwhile together rather quite not therefore hence nonetheless anyway afterwards";
+    maybe instead likewise meanwhile together rather quite not therefore hence nonetheless anyway afterwards last";
 /// The first word of a sentence that leaves out the speaker, and what stands for it.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("have", "has"),
@@ -113,9 +115,10 @@ enum SpeakerRole {
 
 /// The sentence with the speaker in the third person.
 pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
-    if is_several(said) {
+    if is_several(&without_reply(said)) {
         return said.to_owned();
     }
+    let said = &*with_speaker(said);
     let mut teller = Teller {
         who: name.unwrap_or("the user"),
         role: SpeakerRole::Absent,
@@ -372,6 +375,15 @@ impl Teller<'_> {
     }
 
     fn push(&mut self, word: &Word<'_>, told: &str) {
+        let begins = self.told.last().is_some_and(|last| last.ends_with(['.', '!', '?']));
+        let mut letters = told.chars();
+        let told = match letters.next() {
+            // «They» at the beginning of another sentence.
+            Some(first) if begins && word.text.starts_with(char::is_uppercase) => {
+                first.to_uppercase().chain(letters).collect()
+            }
+            _ => told.to_owned(),
+        };
         self.told.push(format!("{}{told}{}", word.before, word.after));
     }
 }

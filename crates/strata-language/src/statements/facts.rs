@@ -10,7 +10,7 @@ mod verbs;
 
 use super::chinese::is_chinese;
 use super::values;
-pub(super) use verbs::{is_base, is_verb, names_something};
+pub(super) use verbs::{is_base, is_finite, is_past, is_verb, names_something};
 
 /// The facts of a sentence, in order and in the words of the speaker; the sentence itself if it is one fact.
 pub fn facts(sentence: &str) -> Vec<String> {
@@ -19,19 +19,21 @@ pub fn facts(sentence: &str) -> Vec<String> {
     if facts.len() > 1 && values::are_kept(sentence, &facts) { facts } else { vec![sentence.to_owned()] }
 }
 
-/// The rest of a statement in the third person, with the user as its subject if it lost it: «plays handball» after
-/// «The user lives in Malmö».
+/// The rest of a statement in the third person, with the speaker as its subject if it lost it: «plays handball» after
+/// «The user lives in Malmö» or «Ida lives in Malmö».
 pub fn with_subject(statement: &str, rest: &str) -> String {
-    let subject = ["The user", "用户", "用戶"].into_iter().find(|subject| statement.starts_with(subject));
+    let user = ["The user", "用户", "用戶"].into_iter().find(|subject| statement.starts_with(subject));
+    let subject = user.or_else(|| english::named_subject(statement));
     let lost = |subject: &&str| !rest.starts_with(subject);
     match subject.filter(lost) {
-        Some("The user") if english::begins_with_verb(rest) => {
+        Some(subject) if is_chinese(subject) => match chinese::begins_with_verb(rest) {
+            true => format!("{subject}{rest}"),
+            false => rest.to_owned(),
+        },
+        Some(subject) if english::begins_with_verb(rest) => {
             let mut letters = rest.chars();
             let first: String = letters.next().into_iter().flat_map(char::to_lowercase).collect();
-            format!("The user {first}{}", letters.as_str())
-        }
-        Some(subject) if subject != "The user" && chinese::begins_with_verb(rest) => {
-            format!("{subject}{rest}")
+            format!("{subject} {first}{}", letters.as_str())
         }
         _ => rest.to_owned(),
     }
@@ -98,6 +100,9 @@ mod tests {
         stays("She said \"I live here and keep bees\" to me.");
         stays("The gap between me and my brother is ten years.");
         stays("I have to go and buy salt.");
+        stays("The regatta was in Kiel, and me and my crew had fun.");
+        stays("We sang and we cooked together.");
+        stays("I've done the crossing, and while it takes longer, my crew likes it.");
         stays("I eat fish because I like it and drink wine with it.");
     }
 
@@ -107,6 +112,7 @@ mod tests {
             |statement: &str, rest: &str, expected: &str| assert_eq!(with_subject(statement, rest), expected);
         check("The user rents a flat, plays chess", "Plays chess", "The user plays chess");
         check("The user rents a flat, the rent is 900", "The rent is 900", "The rent is 900");
+        check("Ida rents a flat, plays chess", "Plays chess", "Ida plays chess");
         check("用户租房，喜欢下棋", "喜欢下棋", "用户喜欢下棋");
         check("用户租房，房租九百", "房租九百", "房租九百");
     }

@@ -135,6 +135,7 @@ pub fn left_out(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<LeftOut>> 
     let mut reasons: Vec<Option<LeftOut>> = pieces
         .iter()
         .map(|piece| match piece.form {
+            Form::Plain if is_marker(&piece.text) => Some(LeftOut::Material),
             Form::Plain => is_bare_question(&piece.text).then_some(LeftOut::Question),
             Form::Quotation => Some(LeftOut::Quotation),
             Form::Code => Some(LeftOut::Code),
@@ -152,6 +153,14 @@ pub fn left_out(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<LeftOut>> 
     mark(&mut reasons, lines.fiction(&free), LeftOut::Fiction);
     mark(&mut reasons, lines.inline(&free), LeftOut::Material);
     reasons
+}
+
+/// Whether a piece is a program's note about what was sent: «[photo: a boat]», 【图片】.
+fn is_marker(text: &str) -> bool {
+    let inside = |open, close| text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+    inside('[', ']')
+        .or(inside('【', '】'))
+        .is_some_and(|inside: &str| !inside.contains(['[', ']', '【', '】']))
 }
 
 fn is_bare_question(text: &str) -> bool {

@@ -50,7 +50,9 @@ fn english_parts(text: &str) -> Vec<String> {
         let is_digit = |c: char| c.is_ascii_digit();
         let opens = text[gap.end()..].strip_prefix('(').is_some_and(|rest| rest.starts_with(is_digit));
         let closes = text[..gap.start()].strip_suffix(')').is_some_and(|before| before.ends_with(is_digit));
-        if opens || closes || ends_in_abbreviation(&text[from..gap.start()]) {
+        let is_amount =
+            ["and a half", "and a quarter"].iter().any(|more| text[gap.end()..].starts_with(more));
+        if opens || closes || is_amount || ends_in_abbreviation(&text[from..gap.start()]) {
             continue;
         }
         parts.push(text[from..gap.start()].trim().to_owned());
@@ -99,6 +101,7 @@ mod tests {
             "The user sings at St. Mary's on Sundays and at St. Paul's on Fridays.",
             &["The user sings at St. Mary's on Sundays", "and at St. Paul's on Fridays."],
         );
+        check("The ferry takes an hour and a half.", &["The ferry takes an hour and a half."]);
         check(
             "The surgery opens at 8 a.m. on Mondays, 10 a.m. on Thursdays.",
             &["The surgery opens at 8 a.m. on Mondays,", "10 a.m. on Thursdays."],

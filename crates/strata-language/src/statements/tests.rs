@@ -32,6 +32,8 @@ fn a_speaker_who_is_left_out_is_named() {
     check("Found 3 leaks in the hull", "The user found 3 leaks in the hull");
     check("Been rather busy with choir.", "The user has been rather busy with choir.");
     check("Excited about the regatta!", "The user is excited about the regatta!");
+    check("I laid new tiles", "The user laid new tiles");
+    check("I rewrote the preface", "The user rewrote the preface");
     check("I wanna learn the oboe", "The user wants to learn the oboe");
     check("Just the two of us", "Just the two of us");
     check("Just ate a pear", "The user just ate a pear");
@@ -70,7 +72,14 @@ fn a_sentence_is_told_in_the_third_person() {
     check("Hi there! I'm Odile", "The user is Odile");
     check("Hello, you", "Hello, you");
     check("Actually I moved to Porto", "The user moved to Porto");
+    check("Haha, yeah, I row there", "The user rows there");
+    check("Wow, great! Since we last met, I sold the barge", "Since the user last met, they sold the barge");
+    check("Never owned a boat. Gonna rent one.", "The user never owned a boat. They're gonna rent one.");
     check("And so it goes for me", "And so it goes for the user");
+    check(
+        "I teach Latin (in reply to “Are we both teachers?”)",
+        "The user teaches Latin (in reply to “Are we both teachers?”)",
+    );
     check("Some of us swim at Seapoint.", "Some of us swim at Seapoint.");
     check("The US office opens at 9.", "The US office opens at 9.");
     check("Ravi told me \"I hate it\" and left.", "Ravi told the user \"I hate it\" and left.");

@@ -3,16 +3,22 @@
 use crate::text;
 
 /// Words of a rewriting that need not be in its source.
-const TOLD: [&str; 4] = ["the", "user", "user's", "their"];
+const TOLD: [&str; 7] = ["the", "user", "user's", "they", "their", "them", "theirs"];
 
 /// Whether a rewriting has every value of its source, and no other.
 pub(super) fn keeps(said: &str, told: &str, name: Option<&str>) -> bool {
     let (said_lower, told_lower) = (said.to_lowercase(), told.to_lowercase());
     let lost = values(said).any(|value| !told_lower.contains(&value));
     let name = name.map(str::to_lowercase).unwrap_or_default();
-    let is_told = |value: &str| TOLD.contains(&value) || name.contains(value);
+    let is_told = |value: &str| is_told(value) || name.contains(value);
     let invented = values(told).any(|value| !is_told(&value) && !said_lower.contains(&value));
     !lost && !invented
+}
+
+/// Whether a word in lower case is one by which a rewriting names the speaker.
+fn is_told(word: &str) -> bool {
+    let stem = word.split(['\'', '’']).next().unwrap_or_default();
+    TOLD.contains(&word) || TOLD.contains(&stem)
 }
 
 /// Whether the facts of a sentence have every value of it together, and no other.
@@ -64,7 +70,8 @@ pub fn has_new_values(new: &str, old: &str) -> bool {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
         let is_value = word.starts_with(|c: char| c.is_uppercase()) && word.chars().count() > 1
             || word.contains(|c: char| c.is_ascii_digit());
-        (is_value && !is_first_person(word)).then(|| word.to_lowercase())
+        let lower = word.to_lowercase();
+        (is_value && !is_first_person(word) && !is_told(&lower)).then_some(lower)
     });
     values.any(|value| !old.contains(&value))
 }

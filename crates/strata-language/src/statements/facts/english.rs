@@ -228,7 +228,7 @@ fn next_clause(
     }
     let end = (start + 1..words.len()).find(|at| self::joint(words, *at).is_some()).unwrap_or(words.len());
     let right = &words[start..end];
-    if right.iter().any(|word| is_in(BACKWARD, &word.lower)) {
+    if right.iter().any(|word| is_in(BACKWARD, &word.lower) || word.lower == "together") {
         return None;
     }
     let is_inner = left.iter().any(|word| is_in(INNER, &word.lower));
@@ -236,7 +236,9 @@ fn next_clause(
     // «Lotte and I are away»
     let is_both = matches!(right[0].stem(), "i")
         && right.get(1).is_some_and(|word| is_in("are aren't were weren't", &word.lower));
-    if is_both {
+    // «…, and me and my crew were away»
+    let is_pair = joint >= 2 && words[joint - 2].lower == "and" && !words[joint - 1].ends_with(&[',', ';']);
+    if is_both || is_pair || opens_condition(left) {
         return None;
     }
     if let Some(own) = own_subject(right) {
@@ -253,6 +255,15 @@ fn next_clause(
         return None;
     }
     continued(right, before).map(|carried| (carried, before.clone()))
+}
+
+/// Whether a clause ends in another one that belongs to what follows: «I rowed, and while it rained, …».
+fn opens_condition(left: &[Word<'_>]) -> bool {
+    const OPENS: &str = "while although though when if once as since because before after until unless";
+    let last = left.iter().rposition(|word| is_in(OPENS, &word.lower)).filter(|at| *at > 0);
+    last.is_some_and(|at| {
+        left[at - 1].ends_with(&[',', ';']) || matches!(left[at - 1].lower.as_str(), "and" | "but")
+    })
 }
 
 fn closes_with_and(words: &[Word<'_>], start: usize) -> bool {
@@ -301,6 +312,16 @@ fn agrees(auxiliary: &str, first: bool) -> bool {
 pub(super) fn begins_with_verb(text: &str) -> bool {
     let first = words(text).into_iter().find(|word| !is_in(ADVERBS, &word.lower));
     first.is_some_and(|word| is_third(&word.lower) || is_auxiliary(&word.lower) && agrees(&word.lower, false))
+}
+
+/// The name with which a statement begins, if a verb follows it.
+pub(super) fn named_subject(statement: &str) -> Option<&str> {
+    let mut words = statement.split_whitespace();
+    let name = words.next().filter(|name| name.chars().all(char::is_alphabetic))?;
+    let is_name =
+        name.starts_with(char::is_uppercase) && !matches!(name, "I" | "It" | "This" | "That" | "There");
+    let verb = words.next().map(str::to_lowercase)?;
+    (is_name && (is_third(&verb) || matches!(verb.as_str(), "is" | "was" | "had"))).then_some(name)
 }
 
 /// The subject of the first clause.

@@ -45,7 +45,7 @@ pub(super) fn is_auxiliary(word: &str) -> bool {
     is_in(AUXILIARY, word)
 }
 
-pub(super) fn is_past(word: &str) -> bool {
+pub(in crate::statements) fn is_past(word: &str) -> bool {
     is_in(PAST, word) || word.len() > 3 && word.ends_with("ed") && !is_in(NO_PAST, word)
 }
 
@@ -60,11 +60,16 @@ pub(in crate::statements) fn is_verb(word: &str) -> bool {
         || [is_auxiliary, is_base, is_third, is_past].iter().any(|is| is(word))
 }
 
+/// Whether a word is a verb that only a subject goes with: «is», «works», «moved», but not «work».
+pub(in crate::statements) fn is_finite(word: &str) -> bool {
+    is_auxiliary(word) || is_third(word) || is_past(word)
+}
+
 /// Determiners, and words that stand for them.
 const DETERMINER: &str = "a an the my our your some any every each all both two three four five six seven eight nine ten several many few another no \
     other most own";
 /// Words in «-s» that name nothing.
-const NO_PLURAL: &str = "this is was has does its his yes always sometimes perhaps besides across plus thus as us towards afterwards nowadays";
+const NO_PLURAL: &str = "this is was has does its his yes always sometimes perhaps besides across plus thus as us towards afterwards nowadays hers theirs yours thanks congrats cheers congratulations";
 
 /// Whether the word at a place begins to name something: a determiner, a number, or a noun in the plural.
 pub(in crate::statements) fn names_something(words: &[String], place: usize) -> bool {
@@ -75,5 +80,8 @@ pub(in crate::statements) fn names_something(words: &[String], place: usize) -> 
         && !word.contains('\'')
         && !is_in(NO_PLURAL, word)
         && !is_third(word);
-    is_in(DETERMINER, word) || is_plural || word.starts_with(|c: char| c.is_ascii_digit())
+    // «Some of these», «one of them».
+    let is_share =
+        !is_in("a an the my our your", word) && words.get(place + 1).is_some_and(|next| next == "of");
+    is_in(DETERMINER, word) && !is_share || is_plural || word.starts_with(|c: char| c.is_ascii_digit())
 }
