@@ -57,7 +57,7 @@ impl PostgresStore {
         let (location, hnsw_from) = (options.address.to_string(), options.hnsw_from);
         let wake = Wake::new(options, Arc::clone(&primary));
         let (large_users, behind) = (LargeUsers::default(), Behind::default());
-        let batches = Batches::new(Arc::clone(&primary));
+        let batches = Batches::new(Arc::clone(&primary), extensions.citus);
         Ok(Self { location, primary, replica, extensions, hnsw_from, large_users, behind, batches, wake })
     }
 
