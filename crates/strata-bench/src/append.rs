@@ -75,7 +75,7 @@ pub(crate) async fn rate(
 ) -> Result<f64> {
     let changes = prepare(writers, turns, series)?;
     let start = Instant::now();
-    apply_each(stores, changes).await?;
+    apply_each(stores, changes, 0).await?;
     Ok((turns / writers * writers) as f64 / start.elapsed().as_secs_f64())
 }
 
@@ -101,12 +101,19 @@ pub(crate) fn prepare(writers: usize, turns: usize, series: u64) -> Result<Vec<V
     Ok(changes)
 }
 
-/// Lets each writer append its change sets one after the other.
-pub(crate) async fn apply_each(stores: &[Arc<dyn Store>], changes: Vec<Vec<ChangeSet>>) -> Result<()> {
+/// The users of the writers of one process.
+pub(crate) const USERS: usize = 8;
+
+/// Lets each writer append its change sets one after the other. The writers share [`USERS`] users, beginning with `first_user`.
+pub(crate) async fn apply_each(
+    stores: &[Arc<dyn Store>],
+    changes: Vec<Vec<ChangeSet>>,
+    first_user: usize,
+) -> Result<()> {
     let mut tasks = tokio::task::JoinSet::new();
     for (writer, changes) in changes.into_iter().enumerate() {
-        let (store, user) =
-            (Arc::clone(&stores[writer % stores.len()]), UserId::new(format!("user-{}", writer % 8))?);
+        let user = UserId::new(format!("user-{}", first_user + writer % USERS))?;
+        let store = Arc::clone(&stores[writer % stores.len()]);
         tasks.spawn(async move { apply_all(store, user, changes).await });
     }
     while let Some(finished) = tasks.join_next().await {

@@ -9,9 +9,9 @@ use anyhow::Result;
 use crate::Bench;
 use crate::report::Report;
 
-/// The cost of requests, in milliseconds of one core. The appends were measured on a busy machine with 2 cores: 64 writers, 3,000
-/// turns, the processor time of both sides. A recall takes 1.8 ms there; the shares of Strata and PostgreSQL in it are estimates.
-/// The group `postgres` prints all four, so replace them after a full run. HTTP and checks of a request are not in them.
+/// The cost of requests, in milliseconds of one core, as in the figures of `docs/scale.md`: the processor time of both sides for a turn
+/// of 64 writers. A recall takes 1.28 ms there; the shares of Strata and PostgreSQL in it, two to one, are estimates. The group
+/// `postgres` prints all four; after a full run, replace them together with the figures of the page. HTTP and checks of a request are not in them.
 struct Cost {
     /// A turn in Strata: checked, analysed, sent.
     append_strata: f64,
@@ -23,7 +23,8 @@ struct Cost {
     recall_server: f64,
 }
 
-const COST: Cost = Cost { append_strata: 0.03, append_server: 0.14, recall_strata: 1.2, recall_server: 0.6 };
+const COST: Cost =
+    Cost { append_strata: 0.03, append_server: 0.12, recall_strata: 0.85, recall_server: 0.43 };
 
 /// The measured bytes of a turn on disk with its indexes, after a vacuum, without vectors.
 const TURN_BYTES: f64 = 2_200.0;
@@ -36,6 +37,10 @@ const INDEX_BYTES: f64 = 8e6;
 /// The cores of a Strata node, and of the PostgreSQL server. Both are ordinary sizes of rented machines.
 const NODE_CORES: f64 = 4.0;
 const SERVER_CORES: f64 = 16.0;
+/// The memory of the PostgreSQL server, an ordinary size with as many cores, and the most partitions that the planner handles
+/// without notice. A partition that fits into memory with its indexes is written without reading the disk.
+const SERVER_MEMORY: f64 = 64e9;
+const MOST_PARTITIONS: f64 = 64.0;
 /// The share of the cores that may be busy: beyond it, waiting times grow faster than the load.
 const BUSY: f64 = 0.6;
 /// The default of `postgres.connections`, with one more for notices.
@@ -120,9 +125,27 @@ fn tables() -> String {
     text
 }
 
+/// The table of limits in `docs/scale.md`: what one server carries.
+fn limits() -> String {
+    let exchanges = Capacity::of(f64::MAX).by_server;
+    let alone = SERVER_CORES * BUSY * 1000.0 / COST.append_server;
+    let bytes = MOST_PARTITIONS * SERVER_MEMORY;
+    format!(
+        "| one server with {SERVER_CORES} cores and {:.0} GB | carries about |\n|---|---|\n\
+         | turns/s in the busiest hour, with a recall for every two | {} |\n\
+         | turns/s, while replicas serve all recall | {} |\n\
+         | data with indexes, {MOST_PARTITIONS} partitions each as large as its memory | {:.1} TB, {} million turns |\n",
+        SERVER_MEMORY / 1e9,
+        rounded(TURNS * exchanges),
+        rounded(alone),
+        bytes / 1e12,
+        rounded(bytes / TURN_BYTES / 1e6),
+    )
+}
+
 /// Prints the tables.
 pub(crate) fn measure(_: &mut Bench, report: &mut Report) -> Result<()> {
-    println!("{}", tables());
+    println!("{}\n{}", tables(), limits());
     for nodes in [1.0, 3.0, 10.0] {
         report.add(format!("{nodes} nodes"), Capacity::of(nodes).exchanges(), "exchanges/s", None);
     }
@@ -133,13 +156,32 @@ pub(crate) fn measure(_: &mut Bench, report: &mut Report) -> Result<()> {
 mod tests {
     use super::*;
 
+    /// The page with a table between its marks.
+    fn with_table(page: &str, name: &str, table: &str) -> String {
+        let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
+        let (before, rest) = page.split_once(&begin).unwrap();
+        let (_, after) = rest.split_once(&end).unwrap();
+        format!("{before}{begin}{table}{end}{after}")
+    }
+
+    /// The figures from which the model computes stand in the page too.
+    #[test]
+    fn the_model_has_the_figures_of_the_page() {
+        let page = include_str!("../../../docs/scale.md");
+        let appended =
+            format!("{} ms in Strata, {} ms in PostgreSQL", COST.append_strata, COST.append_server);
+        let recalled = format!("| {} ms and", COST.recall_strata + COST.recall_server);
+        let bytes = format!("about {} kB", TURN_BYTES / 1_000.0);
+        for figure in [appended, recalled, bytes] {
+            assert!(page.contains(&figure), "`{figure}`");
+        }
+    }
+
     #[test]
     fn the_documentation_has_the_tables_of_the_model() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scale.md");
         let page = std::fs::read_to_string(path).unwrap();
-        let (before, rest) = page.split_once("<!-- model -->\n").unwrap();
-        let (_, after) = rest.split_once("<!-- end of model -->\n").unwrap();
-        let wanted = format!("{before}<!-- model -->\n{}<!-- end of model -->\n{after}", tables());
+        let wanted = with_table(&with_table(&page, "model", &tables()), "limits", &limits());
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(path, &wanted).unwrap();
         }

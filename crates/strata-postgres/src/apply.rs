@@ -1,7 +1,7 @@
 //! Applying a change set in one transaction. Start reading at [`Batches::apply`], then [`single`].
 //!
 //! The first statement raises the counters of the user's row, which also locks it: a user's writes wait for each other, in any
-//! process, and writes of different users do not.
+//! process. Writes of different users do not, although they share batches: a batch leaves out the users whose rows are locked.
 
 mod batch;
 mod change;
@@ -51,7 +51,8 @@ async fn single(
                 match connections.answered(transaction.end("COMMIT")).await {
                     Ok(()) => return Ok(done),
                     Err(fault) if fault.is_lost_connection() => {
-                        if commit.is_done(connections).await? {
+                        let evidence = Evidence::of(user, changes);
+                        if commit.is_done(evidence.as_ref(), connections).await? {
                             return Ok(done);
                         }
                         fault
@@ -181,7 +182,7 @@ impl<'a> Writing<'a> {
                        indexed_items = u.indexed_items + $3, indexed_terms = u.indexed_terms + $4
                    RETURNING revision, epoch, writes";
         let args = args![user.as_str(), raise, texts.items, texts.length];
-        let begun = Commit::begin(client, begin, Evidence::of(user, changes));
+        let begun = Commit::begin(client, begin);
         let (commit, row) = tokio::join!(begun, one(client, sql, args));
         let (commit, row) = (commit?, row?);
         let writing = Self {

@@ -261,6 +261,11 @@ impl Connections {
         Ok(())
     }
 
+    /// The most connections.
+    pub(crate) fn most(&self) -> usize {
+        self.pool.status().max_size
+    }
+
     /// How many connections are open.
     pub(crate) fn open(&self) -> usize {
         self.pool.status().size

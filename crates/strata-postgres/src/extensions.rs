@@ -18,6 +18,8 @@ pub(crate) struct Extensions {
     pub(crate) trigrams: bool,
     /// Vectors are kept as `halfvec` too.
     pub(crate) halfvec: bool,
+    /// The tables may be spread over several servers.
+    pub(crate) citus: bool,
 }
 
 /// One addition.
@@ -71,7 +73,9 @@ pub(crate) async fn prepare(client: &Client) -> Outcome<Extensions> {
     if trigrams {
         check_locale(client).await?;
     }
-    Ok(Extensions { trigrams, halfvec })
+    let citus = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')";
+    let citus = one(client, citus, &[]).await?.try_get(0)?;
+    Ok(Extensions { trigrams, halfvec, citus })
 }
 
 /// Returns whether the tables have an addition now.

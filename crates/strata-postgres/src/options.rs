@@ -156,13 +156,8 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self> {
         // The error of the driver may repeat a part of the address, so it is not passed on.
-        let config = Config::from_str(text).ok().filter(|_| !has_loose_password(text));
-        let mut config = config.ok_or_else(|| {
-            Error::invalid(
-                "the address of the PostgreSQL store cannot be read; write \
-                 `postgres://user@host:5432/database`, with `%40` for an `@` and `%2F` for a `/` inside a name or password",
-            )
-        })?;
+        let config = Config::from_str(&with_known_modes(text)).ok().filter(|_| !has_loose_password(text));
+        let mut config = config.ok_or_else(|| unreadable(text))?;
         if config.get_hosts().is_empty() {
             return Err(Error::invalid(
                 "the address of the PostgreSQL store has no host; write `postgres://user@host/database`",
@@ -182,6 +177,48 @@ impl FromStr for Address {
         }
         Ok(Self { config })
     }
+}
+
+/// The parameters of an address.
+fn parameters(text: &str) -> impl Iterator<Item = &str> {
+    text.split_once('?').map(|(_, parameters)| parameters.split('&')).into_iter().flatten()
+}
+
+/// The address with the modes that the driver knows. Strata checks the certificate and the name of the server with `require` too, so
+/// the stricter modes of PostgreSQL's own programs mean the same.
+fn with_known_modes(text: &str) -> String {
+    let Some((before, _)) = text.split_once('?') else { return text.to_owned() };
+    let known = parameters(text).map(|parameter| match parameter {
+        "sslmode=verify-full" | "sslmode=verify-ca" => "sslmode=require",
+        other => other,
+    });
+    format!("{before}?{}", known.collect::<Vec<_>>().join("&"))
+}
+
+/// Parameters of PostgreSQL's own programs that have another place here, with that place.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("sslrootcert", "name the file in the setting `postgres.root_certificates`"),
+    ("sslcert", "leave it out, because Strata has no certificate of its own"),
+    ("sslkey", "leave it out, because Strata has no certificate of its own"),
+    ("passfile", "name a file that holds the password alone in the setting `postgres.password_file`"),
+    ("sslmode", "use `disable`, `prefer` or `require`, which checks the server's certificate"),
+];
+
+/// Why an address cannot be read. A part of it is named only if it is certainly no part of a password.
+fn unreadable(text: &str) -> Error {
+    let named = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
+    let reads = |mode: &str| matches!(mode, "sslmode=disable" | "sslmode=prefer" | "sslmode=require");
+    let elsewhere = parameters(&with_known_modes(text))
+        .filter(|parameter| !reads(parameter))
+        .find_map(|parameter| ELSEWHERE.iter().find(|(name, _)| *name == named(parameter)));
+    Error::invalid(match elsewhere {
+        Some((name, remedy)) => {
+            format!("the address of the PostgreSQL store has a value of `{name}` that Strata cannot use; {remedy}")
+        }
+        None => "the address of the PostgreSQL store cannot be read; write \
+                 `postgres://user@host:5432/database`, with `%40` for an `@` and `%2F` for a `/` inside a name or password"
+            .to_owned(),
+    })
 }
 
 /// The settings without hosts and ports: `Config` can only add to these.
@@ -286,6 +323,25 @@ mod tests {
             let error = wrong.parse::<Address>().unwrap_err();
             assert!(!error.message().contains("hush"), "{error}");
         }
+    }
+
+    #[test]
+    fn modes_that_check_the_certificate_are_known() {
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let text = format!("postgres://me@db.example/memory?connect_timeout=3&sslmode={mode}");
+            assert!(text.parse::<Address>().unwrap().wants_tls(), "{mode}");
+        }
+        let plain: Address = "postgres://me@db.example/memory?sslmode=disable".parse().unwrap();
+        assert!(!plain.wants_tls());
+        let refused = |parameter: &str| {
+            let text = format!("postgres://me:hush@db.example/memory?sslmode=require&{parameter}");
+            let message = text.parse::<Address>().unwrap_err().message().to_owned();
+            assert!(!message.contains("hush"), "{message}");
+            message
+        };
+        assert!(refused("sslrootcert=/etc/authority.pem").contains("postgres.root_certificates"));
+        assert!(refused("sslmode=allow").contains("`sslmode`"));
+        assert!(refused("hushed=1").contains("%40"));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
-    MemoryQuery, MetricQuery, Page, PartQuery, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery,
-    TurnQuery, VectorQuery,
+    Applied, Change, ChangeSet, CheckDepth, Forget, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery,
+    LeaseRequest, MemoryQuery, MetricQuery, Page, PartQuery, Segment, SegmentSize, StoredVector,
+    SummaryQuery, TextQuery, TurnQuery, VectorQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -57,7 +57,10 @@ impl PostgresStore {
         let (location, hnsw_from) = (options.address.to_string(), options.hnsw_from);
         let wake = Wake::new(options, Arc::clone(&primary));
         let (large_users, behind) = (LargeUsers::default(), Behind::default());
-        let batches = Batches::new(Arc::clone(&primary));
+        if extensions.halfvec {
+            large_users.drop_unused(&primary);
+        }
+        let batches = Batches::new(Arc::clone(&primary), extensions.citus);
         Ok(Self { location, primary, replica, extensions, hnsw_from, large_users, behind, batches, wake })
     }
 
@@ -107,8 +110,12 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
+        let forgets = changes.changes.contains(&Change::Forget(Forget::User));
         let done = self.batches.apply(user, changes).await?;
         self.behind.note(user);
+        if forgets && self.extensions.halfvec {
+            self.large_users.drop_unused(&self.primary);
+        }
         if done.wakes {
             self.wake.tell();
         }

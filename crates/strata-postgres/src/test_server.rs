@@ -3,7 +3,8 @@
 //!
 //! Tests that need no crash share one server, because a start takes seconds and the test runner starts a process for each test.
 //! The first test starts it, and it ends itself and removes its data when it has been idle for a while. Each test has a database
-//! of its own ([`database`]). A test that stops the server has a server of its own ([`Server::start`]).
+//! of its own ([`database`]). A test that stops the server has a server of its own ([`Server::start`]), which ends with the test,
+//! also if the test is killed.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +15,7 @@
 
 mod pooler;
 mod replication;
+mod watchdog;
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -31,9 +33,6 @@ use crate::{extensions, schema};
 
 /// The number of partitions in tests: enough to see that they work, and quick to copy.
 const PARTITIONS: u32 = 2;
-
-/// The seconds after the last test at which the shared server ends.
-const IDLE_SECONDS: u32 = 90;
 
 /// The locale of a server that knows the letters of all scripts.
 const UTF8: &str = "C.UTF-8";
@@ -209,6 +208,9 @@ impl Server {
         let file = Path::new(&data).join("postgresql.auto.conf");
         fs::write(file, settings.join("\n")).unwrap();
         self.resume();
+        if !self.is_shared {
+            watchdog::watch_test(self);
+        }
     }
 
     fn options(&self) -> String {
@@ -393,41 +395,8 @@ fn shared() -> u16 {
     server.make(&[], UTF8);
     fs::write(used, "").unwrap();
     fs::write(&port_file, server.port.to_string()).unwrap();
-    watch(&server);
+    watchdog::watch_use(&server);
     server.port
-}
-
-/// Starts the process that ends the shared server when nobody has used it for a while.
-fn watch(server: &Server) {
-    let folder = server.folder.display();
-    let stop = if is_root() { "setpriv --reuid=postgres --regid=postgres --clear-groups " } else { "" };
-    let script = format!(
-        "while sleep 5; do
-           age=$(( $(date +%s) - $(stat -c %Y '{folder}/used' 2>/dev/null || echo 0) ))
-           [ $age -lt {IDLE_SECONDS} ] && continue
-           users=$({psql} -h '{folder}' -p {port} -U test -Atc \
-             \"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'\" postgres)
-           [ \"${{users:-0}}\" -gt 1 ] && touch '{folder}/used' && continue
-           exec 9>'{lock}'; flock 9
-           age=$(( $(date +%s) - $(stat -c %Y '{folder}/used' 2>/dev/null || echo 0) ))
-           if [ $age -ge {IDLE_SECONDS} ]; then
-             {stop}{pg_ctl} -D '{folder}/data' -s -m immediate stop; rm -rf '{folder}'; exit
-           fi
-           exec 9>&-
-         done",
-        lock = server.folder.with_extension("lock").display(),
-        pg_ctl = server.programs.join("pg_ctl").display(),
-        psql = server.programs.join("psql").display(),
-        port = server.port,
-    );
-    let started = Command::new("setsid")
-        .args(["--fork", "sh", "-c", &script])
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    assert!(started.unwrap().success(), "the watchdog cannot be started");
 }
 
 /// The folder of a server, outside the working tree: the user `postgres` has to reach it.

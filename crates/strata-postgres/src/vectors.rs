@@ -16,7 +16,7 @@ use crate::connection::Connections;
 use crate::error::Outcome;
 use crate::row::{bound, micros};
 use crate::search::{self, ScoredRow, VISIBLE_MEMORY, VISIBLE_TURN};
-use crate::sql::{all, args, execute, first};
+use crate::sql::{all, args, execute, first, one, rows};
 
 /// The search reads this many times the wanted number of vectors first, because the items of some cannot be seen, and this many
 /// times as many again while too few can be.
@@ -149,6 +149,20 @@ impl LargeUsers {
         });
     }
 
+    /// Drops the indexes whose vectors are gone, in the background: those of forgotten users, whose names they hold. What is not
+    /// dropped now is dropped when the next process starts.
+    pub(crate) fn drop_unused(&self, connections: &Arc<Connections>) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.retain(|_, known| matches!(known, Asked::Now));
+        let connections = Arc::clone(connections);
+        tokio::spawn(async move {
+            let dropped = connections.run_once(|client| async move { drop_unused(&client).await }).await;
+            if let Err(error) = dropped {
+                tracing::warn!(%error, "the indexes of vectors that are gone cannot be dropped");
+            }
+        });
+    }
+
     /// Whether to look now if a user needs an index: a small user may have grown since the last look.
     fn looks(&self, name: &str) -> bool {
         let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,6 +230,23 @@ async fn make_index(
     );
     client.batch_execute(&sql).await?;
     Ok(Made::Yes)
+}
+
+/// Drops the indexes of no vectors. Each index holds the vectors of one user and model; PostgreSQL tells its condition.
+async fn drop_unused(client: &Client) -> Outcome<()> {
+    let sql = "SELECT c.oid::regclass::text, i.indrelid::regclass::text, pg_get_expr(i.indpred, i.indrelid)
+               FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+               WHERE c.relname LIKE 'vectors\\_hnsw\\_%' AND i.indrelid IN (
+                   SELECT inhrelid FROM pg_inherits WHERE inhparent = 'vectors'::regclass)";
+    for index in rows(client, sql, &[]).await? {
+        let (name, table, condition): (&str, &str, &str) =
+            (index.try_get(0)?, index.try_get(1)?, index.try_get(2)?);
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {condition})");
+        if !one(client, &sql, &[]).await?.try_get::<_, bool>(0)? {
+            client.batch_execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A text as a literal of SQL, whatever `standard_conforming_strings` says.

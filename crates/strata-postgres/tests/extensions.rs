@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
 
 use strata_core::store::conformance::fixture::*;
-use strata_core::store::{Change, ItemKinds, VectorQuery, conformance};
+use strata_core::store::{Change, Forget, ItemKinds, VectorQuery, conformance};
 use strata_core::vector::{ItemVector, Vector};
 use strata_core::{ItemId, Store};
 use strata_postgres::test_server::{Database, Server, database};
@@ -92,6 +92,43 @@ async fn a_user_who_grows_gets_an_index_of_its_vectors() {
     let store = PostgresStore::open(options).await.unwrap();
     ask_until_indexed(&database, &store).await;
     assert_eq!(nearest(&store, 70).await[0], "note 70");
+}
+
+/// How often an index of vectors was read.
+async fn reads_of_an_index(database: &Database) -> i64 {
+    let sql = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
+               WHERE indexrelname LIKE 'vectors_hnsw_%'";
+    database.client().await.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_index_of_a_large_user_is_read_and_goes_with_the_user() {
+    let database = Server::start_with_pgvector().database().await;
+    let options = PostgresOptions { hnsw_from: 100, ..database.options() };
+    let store = PostgresStore::open(options.clone()).await.unwrap();
+    put_vectors(&store, 200).await;
+    ask_until_indexed(&database, &store).await;
+    // So few vectors are sorted more quickly than an index is read, so this process may do neither.
+    let planner = "&options=-cenable_seqscan%3Doff%20-cenable_sort%3Doff";
+    let address = (database.address() + planner).parse().unwrap();
+    let reader = PostgresStore::open(PostgresOptions { address, ..options }).await.unwrap();
+    let before = reads_of_an_index(&database).await;
+    assert_eq!(nearest(&reader, 70).await[0], "note 70");
+    // The server counts what a connection has read when it ends.
+    reader.close().await.unwrap();
+    while reads_of_an_index(&database).await == before {
+        tokio::task::yield_now().await;
+    }
+    // The condition of the index holds the user's name.
+    let named = "SELECT 1 FROM pg_index WHERE pg_get_expr(indpred, indrelid) LIKE '%bob%'";
+    assert!(has(&database, named).await);
+    apply(&store, &bob(), Change::Forget(Forget::User)).await;
+    while has(&database, named).await {
+        tokio::task::yield_now().await;
+    }
+    // A new user of that name gets an index again.
+    put_vectors(&store, 200).await;
+    ask_until_indexed(&database, &store).await;
 }
 
 #[tokio::test]

@@ -187,6 +187,9 @@ async fn encrypted_connections_check_the_certificate() {
     };
     let store = PostgresStore::open(trusting("sslmode=require")).await.unwrap();
     append(&store, &ann(), "s", &["a sealed letter"]).await;
+    for mode in ["sslmode=verify-full", "sslmode=verify-ca"] {
+        PostgresStore::open(trusting(mode)).await.unwrap();
+    }
     // Neither an unencrypted connection nor an authority that did not sign the certificate is accepted.
     let plain = PostgresStore::open(trusting("sslmode=disable")).await.err().unwrap();
     assert_eq!(plain.kind(), ErrorKind::Invalid, "{plain}");
@@ -195,4 +198,35 @@ async fn encrypted_connections_check_the_certificate() {
         ..PostgresOptions::new(with("sslmode=require"))
     };
     assert!(PostgresStore::open(stranger).await.is_err());
+}
+
+/// With this variable, the test only starts a server and waits to be killed.
+const ORPHAN: &str = "STRATA_TEST_ORPHAN";
+
+#[test]
+fn the_server_of_a_killed_test_ends() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+    if std::env::var_os(ORPHAN).is_some() {
+        let server = Server::start(Durability::None);
+        println!("address {}", server.address("postgres"));
+        loop {
+            std::thread::park();
+        }
+    }
+    let mut test = Command::new(std::env::current_exe().unwrap())
+        .args(["the_server_of_a_killed_test_ends", "--exact", "--nocapture"])
+        .env(ORPHAN, "yes")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let address =
+        lines.into_iter().find_map(|line| Some(line.split_once("@")?.1.split_once('/')?.0.to_owned()));
+    let address = address.expect("the server tells its address");
+    test.kill().unwrap();
+    test.wait().unwrap();
+    while std::net::TcpStream::connect(&address).is_ok() {
+        std::thread::yield_now();
+    }
 }

@@ -235,6 +235,48 @@ async fn a_caller_that_no_longer_waits_leaves_no_open_transaction() {
     assert_eq!((texts[0].as_str(), texts[texts.len() - 1].as_str()), ("one", "two"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn users_whose_rows_are_held_keep_no_other_user_waiting() {
+    const HELD: usize = 12;
+    let database = database().await;
+    let options = PostgresOptions { statement_timeout: Duration::from_secs(8), ..database.options() };
+    let store = Arc::new(PostgresStore::open(options).await.unwrap());
+    let names: Vec<_> = (0..60).map(|number| user(&format!("user{number:02}"))).collect();
+    // The last ones are new users.
+    for name in &names[..40] {
+        append(&*store, name, "s", &["the first entry"]).await;
+    }
+    let client = database.client().await;
+    let hold = format!("BEGIN; UPDATE users SET writes = writes WHERE user_id < 'user{HELD}'");
+    client.batch_execute(&hold).await.unwrap();
+    let writes = |of: usize| {
+        let (store, name) = (Arc::clone(&store), names[of % names.len()].clone());
+        let session = format!("s{}", of / names.len());
+        tokio::spawn(async move { append(&*store, &name, &session, &["another entry"]).await })
+    };
+    // Users are held before the others come, and at the same time as they come.
+    let mut held: Vec<_> = (0..HELD).map(writes).collect();
+    wait_for_a_lock(&database.client().await, Duration::ZERO).await;
+    let mut free = Vec::new();
+    for of in 0..3 * names.len() {
+        let is_held = of % names.len() < HELD;
+        if is_held { held.push(writes(of)) } else { free.push(writes(of)) }
+    }
+    for write in free {
+        write.await.unwrap();
+    }
+    assert!(held.iter().all(|write| !write.is_finished()));
+    client.batch_execute("ROLLBACK").await.unwrap();
+    for write in held {
+        write.await.unwrap();
+    }
+    for name in &names {
+        let turns = all_turns(&*store, name, "s0").await;
+        assert!(turns.iter().enumerate().all(|(place, turn)| turn.seq == place as u64));
+    }
+    assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+}
+
 /// Waits until somebody in the database has waited for a lock for some time. A transaction would see one state of the activity,
 /// so it needs a client of its own.
 async fn wait_for_a_lock(watcher: &tokio_postgres::Client, time: Duration) {

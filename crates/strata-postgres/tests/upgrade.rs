@@ -106,6 +106,41 @@ async fn summaries_that_an_old_process_writes_count_at_once() {
     assert_eq!(todos(&store).await, ["a", "c"]);
 }
 
+#[tokio::test]
+async fn the_oldest_versions_keep_what_they_hold() {
+    for version in [1, 2] {
+        let database = old_database(version).await;
+        let old = Old::new(&database).await;
+        for session in ["a", "b"] {
+            old.begin_session(session).await;
+        }
+        old.complete("a", 1, WITH_TODO).await;
+        old.complete("b", 1, WITHOUT).await;
+        let fill = "INSERT INTO turns (user_id, session, seq, created_at, revision, id, token_count, length,
+                        memories_in_session, interrupted, truncated, high_value, role, content, terms)
+                    VALUES ('ann', 'a', 0, 5, 1, gen_random_uuid(), 3, 2, 0, false, false, false, 'user',
+                        'the oven is warm', '');
+                    UPDATE sessions SET next_seq = 1 WHERE session = 'a';
+                    UPDATE users SET indexed_items = 1, indexed_terms = 2;
+                    INSERT INTO jobs (user_id, id, run_at, created_at, updated_at, attempts, status, session, kind, payload)
+                    VALUES ('ann', gen_random_uuid(), 0, 0, 0, 0, 'queued', 'a', 'extract', '{}')";
+        old.0.batch_execute(fill).await.unwrap();
+        let store = database.open().await;
+        assert_eq!(todos(&store).await, ["a"], "version {version}");
+        let job = store.lease_job(&lease(9, 99)).await.unwrap().unwrap();
+        assert_eq!((job.user, job.session.unwrap().as_str()), (ann(), "a"));
+        append(&store, &ann(), "a", &["the bread is in it"]).await;
+        let turns = all_turns(&store, &ann(), "a").await;
+        let texts: Vec<&str> = turns.iter().map(|turn| turn.content.as_str()).collect();
+        assert_eq!(texts, ["the oven is warm", "the bread is in it"], "version {version}");
+        assert_eq!(found(&store, &ann(), &words("bread")).await, ["the bread is in it"]);
+        assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+        // A process of the old version goes on, as far as it knows the format.
+        old.complete("b", 2, WITH_TODO).await;
+        assert_eq!(todos(&store).await, ["a", "b"], "version {version}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_process_writes_while_the_format_is_brought_up_to_date() {
     let database = old_database(3).await;

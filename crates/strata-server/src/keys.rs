@@ -10,14 +10,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName};
 use strata_core::UserId;
 use strata_core::key::{ApiKey, KEY_PREFIX, KeyHash, KeyScope, KeySecret, KeyState};
 use strata_core::store::{KeyQuery, Page};
+use strata_core::{ErrorKind, Result};
 use strata_engine::Engine;
+use tokio::time::timeout;
 
 use crate::error::ApiError;
 use crate::settings::Settings;
@@ -31,6 +33,12 @@ pub(crate) const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// The most keys in the cache; when it is full, it is emptied.
 const MAX_CACHED: usize = 10_000;
+
+/// How long a lookup may take before the last answer counts: a chat should not wait for a store that is away.
+const AWAY_AFTER: Duration = Duration::from_secs(1);
+
+/// How old that answer may be. Nobody can revoke a key in a store that is away, but this process alone may be cut off from it.
+const KNOWN_WHILE_AWAY: Duration = Duration::from_secs(600);
 
 /// The key that a request presented. It travels in the request's extensions.
 #[derive(Debug, Clone, Default)]
@@ -99,10 +107,45 @@ pub(crate) struct Keys {
 
 #[derive(Default)]
 struct KeyCache {
-    /// Whether the store has keys, and when this was looked up.
-    guarded: Option<(Instant, bool)>,
+    /// Whether the store has keys.
+    guarded: Option<Known<bool>>,
     /// Only keys that exist: invalid secrets are not cached.
-    keys: HashMap<KeyHash, (Instant, Arc<ApiKey>)>,
+    keys: HashMap<KeyHash, Known<Arc<ApiKey>>>,
+}
+
+/// An answer of the store.
+#[derive(Debug, Clone)]
+struct Known<T> {
+    value: T,
+    /// When the store has given it.
+    learned: Instant,
+    /// When the store was asked last; it may have been away.
+    asked: Instant,
+}
+
+impl<T> Known<T> {
+    fn is_fresh(&self, settings: &Settings) -> bool {
+        self.asked.elapsed() < settings.keys_remembered
+    }
+
+    /// Whether it counts while the store is away.
+    fn is_trusted(&self, now: Instant) -> bool {
+        now.duration_since(self.learned) < KNOWN_WHILE_AWAY
+    }
+
+    /// What the store answers, or, while it is away, what it has answered before.
+    async fn ask(known: Option<Self>, asking: impl Future<Output = Result<T>>) -> Result<Self> {
+        let asked = Instant::now();
+        let new = |value| Self { value, learned: asked, asked };
+        let Some(known) = known.filter(|known| known.is_trusted(asked)) else {
+            return asking.await.map(new);
+        };
+        match timeout(AWAY_AFTER, asking).await {
+            Ok(Ok(value)) => Ok(new(value)),
+            Ok(Err(error)) if error.kind() != ErrorKind::Unavailable => Err(error),
+            _ => Ok(Self { asked, ..known }),
+        }
+    }
 }
 
 impl Keys {
@@ -135,7 +178,7 @@ impl Keys {
     /// Drops what is cached of a user's keys.
     pub(crate) fn forget(&self, user: &UserId) {
         let mut cache = self.lock();
-        cache.keys.retain(|_, (_, key)| key.user != *user);
+        cache.keys.retain(|_, key| key.value.user != *user);
         cache.guarded = None;
     }
 
@@ -150,12 +193,10 @@ impl Keys {
         settings: &Settings,
         secret: &KeySecret,
     ) -> Result<Arc<ApiKey>, ApiError> {
-        let hash = secret.hash();
-        let is_fresh = |since: &Instant| since.elapsed() < settings.keys_remembered;
-        let cached = self.lock().keys.get(&hash).filter(|(since, _)| is_fresh(since)).cloned();
-        let key = match cached {
-            Some((_, key)) => key,
-            None => self.look_up(engine, secret).await?,
+        let known = self.lock().keys.get(&secret.hash()).cloned();
+        let key = match known {
+            Some(known) if known.is_fresh(settings) => known.value,
+            known => self.look_up(engine, secret, known).await?,
         };
         match key.state(engine.now()) {
             KeyState::Live => Ok(key),
@@ -166,18 +207,24 @@ impl Keys {
         }
     }
 
-    async fn look_up(&self, engine: &Engine, secret: &KeySecret) -> Result<Arc<ApiKey>, ApiError> {
-        let asked = Instant::now();
-        let found = engine.keys.find(secret).await?;
+    async fn look_up(
+        &self,
+        engine: &Engine,
+        secret: &KeySecret,
+        known: Option<Known<Arc<ApiKey>>>,
+    ) -> Result<Arc<ApiKey>, ApiError> {
+        let known = known.map(|Known { value, learned, asked }| Known { value: Some(value), learned, asked });
+        let asking = async { Ok(engine.keys.find(secret).await?.map(Arc::new)) };
+        let Known { value, learned, asked } = Known::ask(known, asking).await?;
         let mut cache = self.lock();
-        let Some(key) = found.map(Arc::new) else {
+        let Some(key) = value else {
             cache.keys.remove(&secret.hash());
             return Err(invalid("no such key; `strata keys list` shows those there are"));
         };
         if cache.keys.len() >= MAX_CACHED {
             cache.keys.clear();
         }
-        cache.keys.insert(secret.hash(), (asked, Arc::clone(&key)));
+        cache.keys.insert(secret.hash(), Known { value: Arc::clone(&key), learned, asked });
         Ok(key)
     }
 
@@ -186,14 +233,15 @@ impl Keys {
         if settings.always_needs_key() {
             return Ok(true);
         }
-        if let Some((since, guarded)) = self.lock().guarded
-            && since.elapsed() < settings.keys_remembered
-        {
-            return Ok(guarded);
+        let known = self.lock().guarded.clone();
+        if let Some(known) = known.as_ref().filter(|known| known.is_fresh(settings)) {
+            return Ok(known.value);
         }
-        let asked = Instant::now();
-        let guarded = !engine.keys.list(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty();
-        self.lock().guarded = Some((asked, guarded));
+        let query = KeyQuery::unrevoked(Page::first(1));
+        let asking = async { Ok(!engine.keys.list(&query).await?.is_empty()) };
+        let known = Known::ask(known, asking).await?;
+        let guarded = known.value;
+        self.lock().guarded = Some(known);
         Ok(guarded)
     }
 }

@@ -24,19 +24,35 @@ pub(super) struct Run {
     pub(super) server_cpu: f64,
 }
 
-/// Lets processes append `turns` turns of `writers` writers in all.
-pub(super) fn run(
-    database: &Database,
-    processes: usize,
-    writers: usize,
-    turns: usize,
-    series: u64,
-) -> Result<Run> {
+/// Whose turns the processes append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Users {
+    /// All processes write to the same users, so they wait for each other.
+    Same,
+    /// Each process has users of its own.
+    Own,
+}
+
+/// What processes append.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) processes: usize,
+    /// The writers and turns of all processes together.
+    pub(super) writers: usize,
+    pub(super) turns: usize,
+    pub(super) users: Users,
+}
+
+/// Lets processes append. Each `series` has ids of its own.
+pub(super) fn run(database: &Database, load: Load, series: u64) -> Result<Run> {
+    let Load { processes, writers, turns, users } = load;
     let writers = (writers / processes).max(1);
     let each = turns / processes / writers * writers;
     let mut children = Vec::new();
     for process in 0..processes {
-        let numbers = [writers, each, series as usize + process].map(|number| number.to_string());
+        let first_user = if users == Users::Own { process * append::USERS } else { 0 };
+        let numbers = [writers, each, series as usize + process, first_user];
+        let numbers = numbers.map(|number| number.to_string());
         let mut child = Command::new(std::env::current_exe()?)
             .args(["--binary", ".", "--out", ".", "--append-to", &database.address()])
             .args(numbers)
@@ -83,14 +99,14 @@ fn end(child: &mut Child) -> Result<()> {
 /// processor time.
 pub(crate) async fn append(address: &str, numbers: &[String]) -> Result<()> {
     let numbers: Vec<usize> = numbers.iter().map(|number| number.parse()).collect::<Result<_, _>>()?;
-    let [writers, turns, series] = numbers[..] else { anyhow::bail!("three numbers are needed") };
+    let [writers, turns, series, first_user] = numbers[..] else { anyhow::bail!("four numbers are needed") };
     let postgres = Arc::new(PostgresStore::open(PostgresOptions::new(address.parse()?)).await?);
     let store: Arc<dyn Store> = Arc::clone(&postgres) as Arc<dyn Store>;
     let changes = append::prepare(writers, turns, series as u64)?;
     println!("ready");
     std::io::stdin().lock().read_line(&mut String::new())?;
     let before = cpu::own()?;
-    append::apply_each(&[store], changes).await?;
+    append::apply_each(&[store], changes, first_user).await?;
     println!("{}\n{}", postgres.connections(), cpu::own()? - before);
     Ok(())
 }

@@ -2,11 +2,12 @@
 //!
 //! A user's writes wait for each other, and each commit waits for the disk. So the appends that wait are taken together: the
 //! statements of a batch are as many as those of one append, and it has one commit. Users of a running batch are left to the next
-//! one, so no batch of a process waits for another. Start reading at [`Batches::apply`].
+//! one, so no batch of a process waits for another. A user whose row another transaction holds (a batch of another process, or
+//! work that takes long) leaves the batch, and the appends of that user wait by themselves. Start reading at [`Batches::apply`].
 
 mod merged;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use strata_core::store::{Change, ChangeSet, Expectation};
@@ -15,10 +16,14 @@ use tokio::sync::oneshot;
 
 use super::{Done, Texts, single};
 use crate::connection::Connections;
-use merged::Merged;
+use merged::{Begun, Locking, Merged};
 
 /// The most batches of a process that run at once. More would only take connections from reads.
 const RUNNERS: usize = 4;
+
+/// Of how many connections one may wait for a user whose row is held, and the most that do so.
+const WAITING_SHARE: usize = 3;
+const MOST_WAITERS: usize = 8;
 
 /// The most change sets and turns of a batch: at 1,000 turns the statements take longer than the commit.
 const MOST_SETS: usize = 256;
@@ -35,14 +40,20 @@ pub(crate) struct Batches {
 struct Shared {
     connections: Arc<Connections>,
     queue: Mutex<Queue>,
+    locking: Locking,
+    /// The most users that are waited for at once.
+    most_waiters: usize,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// The users of running batches.
+    /// The users of running batches, and those whose rows are held.
     busy: HashSet<UserId>,
     runners: usize,
+    /// The change sets of users whose rows other transactions hold, those of one user together.
+    held: VecDeque<Vec<Waiting>>,
+    waiters: usize,
 }
 
 /// A change set whose caller waits.
@@ -54,8 +65,11 @@ struct Waiting {
 }
 
 impl Batches {
-    pub(crate) fn new(connections: Arc<Connections>) -> Self {
-        Self { shared: Arc::new(Shared { connections, queue: Mutex::default() }) }
+    /// Citus locks no rows of several servers in one statement, so a batch of a distributed store waits for all its users.
+    pub(crate) fn new(connections: Arc<Connections>, is_distributed: bool) -> Self {
+        let most_waiters = (connections.most() / WAITING_SHARE).clamp(1, MOST_WAITERS);
+        let locking = if is_distributed { Locking::Wait } else { Locking::SkipHeld };
+        Self { shared: Arc::new(Shared { connections, queue: Mutex::default(), locking, most_waiters }) }
     }
 
     /// Applies a change set: together with others if it is a plain append, else by itself.
@@ -109,35 +123,65 @@ async fn run(shared: Arc<Shared>) {
             return;
         }
         let users: Vec<UserId> = batch.iter().map(|waiting| waiting.user.clone()).collect();
-        apply_all(&shared.connections, batch).await;
-        let mut queue = shared.lock();
-        for user in &users {
-            queue.busy.remove(user);
-        }
+        let held = apply_all(&shared.connections, batch, shared.locking).await;
+        shared.set_free(&users, held);
     }
 }
 
-/// Applies a batch and answers its callers.
-async fn apply_all(connections: &Arc<Connections>, mut batch: Vec<Waiting>) {
-    while batch.len() > 1 {
-        match merged::apply(connections, &batch).await {
+/// Applies the change sets of users whose rows were held, one user after the other, until none is left.
+async fn run_held(shared: Arc<Shared>) {
+    loop {
+        let batch = {
+            let mut queue = shared.lock();
+            let Some(batch) = queue.held.pop_front() else {
+                queue.waiters -= 1;
+                return;
+            };
+            batch
+        };
+        let users: Vec<UserId> = batch.first().map(|waiting| waiting.user.clone()).into_iter().collect();
+        apply_all(&shared.connections, batch, Locking::Wait).await;
+        shared.set_free(&users, Vec::new());
+    }
+}
+
+/// Applies a batch and answers its callers. Returns the change sets of users whose rows other transactions hold, unless it waits
+/// for them.
+async fn apply_all(
+    connections: &Arc<Connections>,
+    mut batch: Vec<Waiting>,
+    locking: Locking,
+) -> Vec<Waiting> {
+    let mut held = Vec::new();
+    while !batch.is_empty() {
+        let Ok(begun) = Begun::new(connections, &batch, locking).await else { break };
+        let is_held = |waiting: &Waiting| begun.is_held(&waiting.user);
+        let (skipped, free): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_held);
+        held.extend(skipped);
+        batch = free;
+        match begun.apply(connections, &batch).await {
             Ok(Merged::Done(done)) => {
                 for (waiting, done) in batch.into_iter().zip(done) {
                     let _ = waiting.answer.send(Ok(done));
                 }
-                return;
+                return held;
             }
             Ok(Merged::Without(answers)) => batch = without(batch, answers),
             Err(merged::Failure::Unknown(message)) => {
                 for waiting in batch {
                     let _ = waiting.answer.send(Err(Error::unavailable(message.clone())));
                 }
-                return;
+                return held;
             }
-            // One of them cannot be applied, or the server is away: each for itself gets its own answer.
             Err(merged::Failure::Undone) => break,
         }
     }
+    // One of them cannot be applied, or the server is away: each for itself gets its own answer.
+    apply_each(connections, batch).await;
+    held
+}
+
+async fn apply_each(connections: &Arc<Connections>, batch: Vec<Waiting>) {
     let mut tasks = tokio::task::JoinSet::new();
     for Waiting { user, changes, texts, answer } in batch {
         let connections = Arc::clone(connections);
@@ -167,9 +211,37 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Lets the next batches have the users of one that has ended, except those whose rows are held, and begins to wait for these.
+    fn set_free(self: &Arc<Self>, users: &[UserId], held: Vec<Waiting>) {
+        let mut queue = self.lock();
+        for user in users {
+            queue.busy.remove(user);
+        }
+        queue.hold(held);
+        let waiters = queue.held.len().min(self.most_waiters - queue.waiters);
+        queue.waiters += waiters;
+        let starts = queue.runners < RUNNERS && queue.has_work();
+        queue.runners += usize::from(starts);
+        drop(queue);
+        (0..waiters).for_each(|_| drop(tokio::spawn(run_held(Arc::clone(self)))));
+        if starts {
+            tokio::spawn(run(Arc::clone(self)));
+        }
+    }
 }
 
 impl Queue {
+    /// Keeps the change sets of users whose rows are held, those of one user together.
+    fn hold(&mut self, held: Vec<Waiting>) {
+        self.busy.extend(held.iter().map(|waiting| waiting.user.clone()));
+        let mut by_user: BTreeMap<UserId, Vec<Waiting>> = BTreeMap::new();
+        for waiting in held {
+            by_user.entry(waiting.user.clone()).or_default().push(waiting);
+        }
+        self.held.extend(by_user.into_values());
+    }
+
     fn has_work(&self) -> bool {
         self.waiting.iter().any(|waiting| !self.busy.contains(&waiting.user))
     }

@@ -19,7 +19,6 @@ pub(super) struct Commit {
     xid: i64,
     /// The start of the server that runs it.
     server: String,
-    evidence: Option<Evidence>,
 }
 
 /// A row that exists if the transaction was committed, and not before.
@@ -48,7 +47,7 @@ impl Evidence {
 
 impl Commit {
     /// Runs the statements that begin a transaction which writes, and notes which one it is, in one round trip.
-    pub(super) async fn begin(client: &Client, begin: &str, evidence: Option<Evidence>) -> Outcome<Self> {
+    pub(super) async fn begin(client: &Client, begin: &str) -> Outcome<Self> {
         let messages = simple(client, &format!("{begin}; {WHICH}")).await?;
         let row = messages.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?.to_owned())),
@@ -56,11 +55,15 @@ impl Commit {
         });
         let untold = || Error::internal("PostgreSQL does not tell the number of a transaction");
         let (xid, server) = row.ok_or_else(untold)?;
-        Ok(Self { xid, server, evidence })
+        Ok(Self { xid, server })
     }
 
     /// Whether the transaction was committed. One that still runs is waited for.
-    pub(super) async fn is_done(&self, connections: &Connections) -> Result<bool> {
+    pub(super) async fn is_done(
+        &self,
+        evidence: Option<&Evidence>,
+        connections: &Connections,
+    ) -> Result<bool> {
         let unknown = || {
             Error::unavailable(
                 "the connection to PostgreSQL was lost during a commit, and it cannot be told whether the data is stored; \
@@ -70,7 +73,7 @@ impl Commit {
         let mut retry = connections.retry();
         loop {
             let (status, exists) = connections
-                .read(|client| async move { self.look(&client).await })
+                .read(|client| async move { self.look(&client, evidence).await })
                 .await
                 .map_err(|error| unknown().with_source(error))?;
             match (status.as_deref(), exists) {
@@ -85,11 +88,15 @@ impl Commit {
     }
 
     /// What the server says of the transaction, if it is still the same server, and whether the evidence exists.
-    async fn look(&self, client: &Client) -> Outcome<(Option<String>, Option<bool>)> {
+    async fn look(
+        &self,
+        client: &Client,
+        evidence: Option<&Evidence>,
+    ) -> Outcome<(Option<String>, Option<bool>)> {
         let sql = "SELECT CASE WHEN extract(epoch FROM pg_postmaster_start_time())::text = $1
                                THEN pg_xact_status($2::text::xid8) END";
         let row = one(client, sql, args![self.server.as_str(), self.xid.to_string()]).await?;
-        let Some(Evidence { table, user, id }) = &self.evidence else { return Ok((row.try_get(0)?, None)) };
+        let Some(Evidence { table, user, id }) = evidence else { return Ok((row.try_get(0)?, None)) };
         let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE user_id = $1 AND id = $2)");
         let exists = one(client, &sql, args![user.as_str(), *id]).await?;
         Ok((row.try_get(0)?, Some(exists.try_get(0)?)))

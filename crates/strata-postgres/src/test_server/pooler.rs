@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use super::{Database, as_postgres, folder, free_port, make_folder};
+use super::{Database, as_postgres, folder, free_port, make_folder, watchdog};
 
 /// A running pooler, which ends when it is dropped.
 pub struct Pooler {
@@ -42,6 +42,7 @@ impl Pooler {
             port,
             database: database.name.clone(),
         };
+        watchdog::watch_program(&pooler.folder, pooler.child.id());
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(pooler.child.try_wait().unwrap().is_none(), "PgBouncer has ended");
             std::thread::yield_now();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use super::{Server, as_postgres, connect, free_port, make_folder, run};
+use super::{Server, as_postgres, connect, free_port, make_folder, run, watchdog};
 
 impl Server {
     /// Starts a standby. With it, a commit on this server waits until the standby has it too.
@@ -16,6 +16,7 @@ impl Server {
         copy.args(["-D", &standby.data(), "-R", "-X", "stream", "-c", "fast", "-d", &source]);
         run(copy.stderr(Stdio::null()));
         standby.resume();
+        watchdog::watch_test(&standby);
         let admin = connect(self.port, "postgres").await;
         admin.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'").await.unwrap();
         admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();

@@ -306,6 +306,22 @@ async fn a_remembered_key_costs_no_lookup_and_a_stranger_takes_no_room() {
 }
 
 #[tokio::test]
+async fn the_last_answer_counts_while_the_store_is_away() {
+    let learned = Instant::now();
+    let known = Known { value: "open", learned, asked: learned };
+    let away = async || Result::<&str>::Err(strata_core::Error::unavailable("the store is away"));
+    let kept = Known::ask(Some(known.clone()), away()).await.unwrap();
+    assert_eq!((kept.value, kept.learned), ("open", learned));
+    assert!(kept.asked >= learned, "it is not asked again at once");
+    assert!(Known::ask(None, away()).await.is_err());
+    assert!(known.is_trusted(learned) && !known.is_trusted(learned + KNOWN_WHILE_AWAY));
+    let damaged = async || Result::<&str>::Err(strata_core::Error::internal("a row is damaged"));
+    assert!(Known::ask(Some(known.clone()), damaged()).await.is_err());
+    let new = Known::ask(Some(known), async { Ok("guarded") }).await.unwrap();
+    assert_eq!(new.value, "guarded");
+}
+
+#[tokio::test]
 async fn a_key_has_limits_of_its_own() {
     let server = server();
     let limits = KeyLimits { per_minute: Some(2), concurrent: None };

@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         let Transferred { users, sessions, turns, memories, summaries, vectors, jobs, requests, keys } =
             moved;
         output.line(format_args!(
-            "{users} users, {sessions} sessions, {turns} turns, {memories} memories, {summaries} summaries, {vectors} vectors, \
+            "{users} users, {sessions} sessions, {turns} turns, {memories} memories, {summaries} summaries, {vectors} vectors of the configured model, \
              {jobs} jobs, {requests} request rows and {keys} keys are in `{to}`; counts and digests agree"
         ))?;
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Expectation};
-use strata_core::{Error, Result, SessionId};
+use strata_core::{Error, Result, SessionId, UserId};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -34,49 +34,103 @@ pub(super) enum Failure {
     Unknown(String),
 }
 
-/// Applies a batch in one transaction.
-pub(super) async fn apply(connections: &Connections, batch: &[Waiting]) -> Result<Merged, Failure> {
-    let undone = |_: Error| Failure::Undone;
-    let mut transaction = Transaction::new(connections.get().await.map_err(undone)?);
-    let begin = connections.begin();
-    let written = connections.answered(write(&transaction, &begin, batch)).await;
-    match written {
-        Ok((Merged::Done(done), commit)) => match connections.answered(transaction.end("COMMIT")).await {
-            Ok(()) => Ok(Merged::Done(done)),
-            Err(fault) if fault.is_lost_connection() => {
-                drop(transaction);
-                match commit.is_done(connections).await {
-                    Ok(true) => Ok(Merged::Done(done)),
-                    Ok(false) => Err(Failure::Undone),
-                    Err(error) => Err(Failure::Unknown(error.message().to_owned())),
-                }
-            }
-            Err(_) => Err(Failure::Undone),
-        },
-        Ok((without, _)) => {
-            let _ = connections.answered(transaction.end("ROLLBACK")).await;
-            Ok(without)
+/// How a batch treats a user whose row another transaction holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locking {
+    /// The user is left out.
+    SkipHeld,
+    /// The batch waits for the row.
+    Wait,
+}
+
+/// The longest time that a batch of many users waits for a lock. A row that another transaction is just adding cannot be skipped.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = 1000";
+
+/// A batch whose users are locked, in its transaction.
+pub(super) struct Begun {
+    transaction: Transaction,
+    commit: Commit,
+    /// The counters of each user before the batch.
+    before: BTreeMap<String, Numbers>,
+}
+
+impl Begun {
+    /// Begins the transaction and locks the users.
+    pub(super) async fn new(
+        connections: &Connections,
+        batch: &[Waiting],
+        locking: Locking,
+    ) -> Result<Self, Failure> {
+        let transaction = Transaction::new(connections.get().await.map_err(|_| Failure::Undone)?);
+        let mut begin = connections.begin();
+        if locking == Locking::SkipHeld {
+            begin = format!("{begin}; {LOCK_TIMEOUT}");
         }
-        Err(fault) => {
-            if !fault.is_lost_connection() && transaction.client().is_ok_and(|client| !client.is_closed()) {
+        let raised = connections.answered(raise_users(&transaction, &begin, batch, locking)).await;
+        match raised {
+            Ok((before, commit)) => Ok(Self { transaction, commit, before }),
+            Err(fault) => Err(undo(connections, transaction, &fault).await),
+        }
+    }
+
+    /// Whether another transaction holds the row of a user.
+    pub(super) fn is_held(&self, user: &UserId) -> bool {
+        !self.before.contains_key(user.as_str())
+    }
+
+    /// Applies the batch, from which the users whose rows are held were taken.
+    pub(super) async fn apply(self, connections: &Connections, batch: &[Waiting]) -> Result<Merged, Failure> {
+        let Self { mut transaction, commit, before } = self;
+        let evidence = batch.first().and_then(|waiting| Evidence::of(&waiting.user, &waiting.changes));
+        let written = match batch {
+            [] => Ok(Merged::Without(Vec::new())),
+            batch => connections.answered(write(&transaction, before, batch)).await,
+        };
+        match written {
+            Ok(Merged::Done(done)) => match connections.answered(transaction.end("COMMIT")).await {
+                Ok(()) => Ok(Merged::Done(done)),
+                Err(fault) if fault.is_lost_connection() => {
+                    drop(transaction);
+                    match commit.is_done(evidence.as_ref(), connections).await {
+                        Ok(true) => Ok(Merged::Done(done)),
+                        Ok(false) => Err(Failure::Undone),
+                        Err(error) => Err(Failure::Unknown(error.message().to_owned())),
+                    }
+                }
+                Err(_) => Err(Failure::Undone),
+            },
+            Ok(without) => {
                 let _ = connections.answered(transaction.end("ROLLBACK")).await;
+                Ok(without)
             }
-            Err(Failure::Undone)
+            Err(fault) => Err(undo(connections, transaction, &fault).await),
         }
     }
 }
 
-async fn write(transaction: &Transaction, begin: &str, batch: &[Waiting]) -> Outcome<(Merged, Commit)> {
+/// Ends the transaction of a batch that failed.
+async fn undo(connections: &Connections, mut transaction: Transaction, fault: &Fault) -> Failure {
+    if !fault.is_lost_connection() && transaction.client().is_ok_and(|client| !client.is_closed()) {
+        let _ = connections.answered(transaction.end("ROLLBACK")).await;
+    }
+    Failure::Undone
+}
+
+async fn write(
+    transaction: &Transaction,
+    before: BTreeMap<String, Numbers>,
+    batch: &[Waiting],
+) -> Outcome<Merged> {
     let client = transaction.client()?;
-    let (numbers, commit) = raise_users(client, begin, batch).await?;
     let mut answers = earlier_answers(client, batch).await?;
     answers.extend(broken_expectations(client, batch).await?);
     if !answers.is_empty() {
         // An answer that was given before counts more than an expectation.
         answers.sort_by_key(|(place, _)| *place);
         answers.dedup_by_key(|(place, _)| *place);
-        return Ok((Merged::Without(answers), commit));
+        return Ok(Merged::Without(answers));
     }
+    let numbers = number_all(before, batch)?;
     let mut places = touch_sessions(client, batch, &numbers).await?;
     let mut turns = Vec::new();
     let mut done: Vec<Done> = Vec::with_capacity(batch.len());
@@ -101,14 +155,15 @@ async fn write(transaction: &Transaction, begin: &str, batch: &[Waiting]) -> Out
     if let Some(first) = done.first_mut() {
         first.wakes = wakes;
     }
-    Ok((Merged::Done(done), commit))
+    Ok(Merged::Done(done))
 }
 
 fn missing() -> Fault {
     Error::internal("the database did not return a row that it has written").into()
 }
 
-/// The numbers of one change set.
+/// The numbers of one change set, and of a user before a batch.
+#[derive(Clone, Copy)]
 struct Numbers {
     revision: i64,
     version: i64,
@@ -127,22 +182,36 @@ fn revisions(changes: &ChangeSet) -> Outcome<i64> {
     count(changes.changes.iter().map(Change::items_changed).sum::<usize>() as u64)
 }
 
+/// Locks the rows of all users. None of them waits for another transaction: the others find a row that is not returned here.
+const FREE: &str = "WITH free AS (
+                        SELECT user_id FROM users WHERE user_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED)";
+
+/// Which users are left: those whose rows are locked now, and new ones.
+const ARE_FREE: &str = "WHERE n.user_id IN (SELECT user_id FROM free)
+                            OR NOT EXISTS (SELECT 1 FROM users k WHERE k.user_id = n.user_id)";
+
 /// Raises the counters of all users and locks their rows, in the order of their names: two batches cannot wait for each other.
-async fn raise_users(client: &Client, begin: &str, batch: &[Waiting]) -> Outcome<(Vec<Numbers>, Commit)> {
-    let mut users: BTreeMap<&str, Raise> = BTreeMap::new();
-    for waiting in batch {
-        let raise = users.entry(waiting.user.as_str()).or_default();
-        raise.revision += revisions(&waiting.changes)?;
-        raise.writes += 1;
-        raise.items += waiting.texts.items;
-        raise.terms += waiting.texts.length;
-    }
-    let sql = "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
-               SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-               ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + excluded.revision,
-                   writes = u.writes + excluded.writes, indexed_items = u.indexed_items + excluded.indexed_items,
-                   indexed_terms = u.indexed_terms + excluded.indexed_terms
-               RETURNING user_id, revision, writes";
+/// Returns the counters of each user before it, without the users that are left out.
+async fn raise_users(
+    transaction: &Transaction,
+    begin: &str,
+    batch: &[Waiting],
+    locking: Locking,
+) -> Outcome<(BTreeMap<String, Numbers>, Commit)> {
+    let client = transaction.client()?;
+    let users = raises(batch)?;
+    let (free, are_free) = if locking == Locking::SkipHeld { (FREE, ARE_FREE) } else { ("", "") };
+    let sql = format!(
+        "{free}
+         INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
+         SELECT n.* FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+             AS n (user_id, revision, writes, items, terms) {are_free}
+         ORDER BY n.user_id COLLATE \"C\"
+         ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + excluded.revision,
+             writes = u.writes + excluded.writes, indexed_items = u.indexed_items + excluded.indexed_items,
+             indexed_terms = u.indexed_terms + excluded.indexed_terms
+         RETURNING user_id, revision, writes"
+    );
     let each = |value: fn(&Raise) -> i64| users.values().map(value).collect::<Vec<_>>();
     let args = args![
         users.keys().copied().collect::<Vec<_>>(),
@@ -151,23 +220,40 @@ async fn raise_users(client: &Client, begin: &str, batch: &[Waiting]) -> Outcome
         each(|raise| raise.items),
         each(|raise| raise.terms)
     ];
-    let evidence = batch.first().and_then(|waiting| Evidence::of(&waiting.user, &waiting.changes));
-    let (commit, raised) = tokio::join!(Commit::begin(client, begin, evidence), rows(client, sql, args));
+    let (commit, raised) = tokio::join!(Commit::begin(client, begin), rows(client, &sql, args));
     let (commit, raised) = (commit?, raised?);
-    let mut now: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    let mut before = BTreeMap::new();
     for row in &raised {
-        let (name, revision, writes): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let (name, revision, version): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let raise = users.get(name).ok_or_else(missing)?;
-        now.insert(name, (revision - raise.revision, writes - raise.writes));
+        let numbers = Numbers { revision: revision - raise.revision, version: version - raise.writes };
+        before.insert(name.to_owned(), numbers);
     }
-    let mut numbers = Vec::with_capacity(batch.len());
+    Ok((before, commit))
+}
+
+/// What a batch adds to the counters of each user.
+fn raises(batch: &[Waiting]) -> Outcome<BTreeMap<&str, Raise>> {
+    let mut users: BTreeMap<&str, Raise> = BTreeMap::new();
     for waiting in batch {
-        let (revision, version) = now.get_mut(waiting.user.as_str()).ok_or_else(missing)?;
-        *revision += revisions(&waiting.changes)?;
-        *version += 1;
-        numbers.push(Numbers { revision: *revision, version: *version });
+        let raise = users.entry(waiting.user.as_str()).or_default();
+        raise.revision += revisions(&waiting.changes)?;
+        raise.writes += 1;
+        raise.items += waiting.texts.items;
+        raise.terms += waiting.texts.length;
     }
-    Ok((numbers, commit))
+    Ok(users)
+}
+
+/// The numbers of each change set: they continue those of its user.
+fn number_all(mut now: BTreeMap<String, Numbers>, batch: &[Waiting]) -> Outcome<Vec<Numbers>> {
+    let next = |waiting: &Waiting| {
+        let numbers = now.get_mut(waiting.user.as_str()).ok_or_else(missing)?;
+        numbers.revision += revisions(&waiting.changes)?;
+        numbers.version += 1;
+        Ok(*numbers)
+    };
+    batch.iter().map(next).collect()
 }
 
 /// The change sets whose keys were answered before.
