@@ -69,7 +69,8 @@ fn uvx_runs_the_program_of_the_wheel() {
     let uvx = |arguments: &[&str]| {
         let mut uvx = Command::new(tool("uvx"));
         // Variables of the tests are no settings of Strata.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STRATA_")) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STRATA_"))
+        {
             uvx.env_remove(name);
         }
         uvx.current_dir(directory.path())

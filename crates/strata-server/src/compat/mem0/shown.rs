@@ -34,7 +34,11 @@ impl ShownMemory {
             id: memory.id,
             user_id: owner.to_string(),
             app_id: memory.metadata.get("app_id").cloned(),
-            categories: memory.metadata.get("categories").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
+            categories: memory
+                .metadata
+                .get("categories")
+                .cloned()
+                .unwrap_or_else(|| Value::Array(Vec::new())),
             created_at: memory.first_recorded_at(),
             updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
             said_at: sources.said_at(&memory),
