@@ -229,7 +229,7 @@ pub(crate) async fn with_window() -> TestServer {
     let ada = UserId::new("ada").unwrap();
     let said = |number: usize| {
         let role = ["user", "assistant"][number % 2];
-        json!({"role": role, "content": format!("message {number}")})
+        json!({"role": role, "content": format!("message {number} about the relay of the kiln")})
     };
     let messages: Vec<Value> = (0..8).map(said).collect();
     server.post("/turns", json!({"user_id": "ada", "session_id": "kiln", "messages": messages})).await;

@@ -9,7 +9,7 @@ use strata_language::text::query_terms;
 use super::Judged;
 use super::cues::{alternatives, begins_problem, leaves_subject};
 use super::small_talk::{Attention, Links, Said, is_at_work, is_common, is_small_talk, note};
-use super::subject_cues::announces_subject;
+use super::subject_cues::{announces_subject, without_announcement};
 use super::subjects::{self, Change};
 use crate::prompt::{
     Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks, remove_task,
@@ -249,7 +249,8 @@ impl<'a> Case<'a> {
     fn followed(&mut self, judged: &Judged) -> (Links, bool) {
         let text = &judged.sentence.text;
         let links = self.links(text);
-        let found = subjects::change(self.state, judged, self.has_announced, links.words);
+        let shared = self.links(&without_announcement(text)).words;
+        let found = subjects::change(self.state, judged, self.has_announced, shared);
         self.has_announced |= judged.sentence.speaker == Speaker::User && announces_subject(text);
         let is_away = Attention::before(&self.state.observed).words_needed() > 0;
         let is_past = self.state.diagnostic.since > self.moment.seq;

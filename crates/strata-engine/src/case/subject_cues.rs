@@ -91,6 +91,13 @@ pub(super) fn announces_subject(text: &str) -> bool {
             || names_first(&folded))
 }
 
+/// A folded sentence without the phrase that announces its subject: two announcements share no word by it.
+pub(super) fn without_announcement(text: &str) -> String {
+    let folded = folded(text);
+    let phrase = ANOTHER_SUBJECT.iter().find(|phrase| folded.contains(**phrase));
+    phrase.map_or(folded.clone(), |phrase| folded.replacen(phrase, " ", 1))
+}
+
 /// Whether a sentence begins with the name of its subject and a colon.
 fn names_first(folded: &str) -> bool {
     let Some((name, rest)) = folded.split_once([':', '：']) else { return false };

@@ -291,7 +291,8 @@ mod tests {
     #[tokio::test]
     async fn summaries_are_a_kind_of_their_own() {
         let server = with_window().await;
-        let body = json!({"query": "relay of the kiln", "user_id": "ada", "kinds": ["summary"]});
+        let body =
+            json!({"query": "relay of the kiln", "user_id": "ada", "kinds": ["summary"], "threshold": 0});
         let answer = server.post("/search", body).await.json();
         assert_eq!(found(&answer), ["The relay of the kiln was replaced in Gdansk."], "{answer}");
         assert_eq!(answer["results"][0]["kind"], "summary");
