@@ -232,7 +232,9 @@ pub(crate) async fn with_window() -> TestServer {
         json!({"role": role, "content": format!("message {number} about the relay of the kiln")})
     };
     let messages: Vec<Value> = (0..8).map(said).collect();
-    server.post("/turns", json!({"user_id": "ada", "session_id": "kiln", "messages": messages})).await;
+    let said = json!({"user_id": "ada", "session_id": "kiln", "messages": messages});
+    let recorded = server.post("/turns", said).await;
+    assert!(recorded.status.is_success(), "{}", recorded.body);
     let window = Summary {
         id: SummaryId(Uuid::from_u128(0x51)),
         session: "kiln".parse().unwrap(),

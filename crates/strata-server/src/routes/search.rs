@@ -216,7 +216,7 @@ async fn search(
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::{TestServer, with_window};
+    use crate::testing::TestServer;
 
     async fn with_tea() -> TestServer {
         let server = TestServer::new();
@@ -286,16 +286,6 @@ mod tests {
         reranked.reverse();
         assert_eq!(reranked, plain);
         assert_eq!(ask(json!("yes")).await.status, 400);
-    }
-
-    #[tokio::test]
-    async fn summaries_are_a_kind_of_their_own() {
-        let server = with_window().await;
-        let body =
-            json!({"query": "relay of the kiln", "user_id": "ada", "kinds": ["summary"], "threshold": 0});
-        let answer = server.post("/search", body).await.json();
-        assert_eq!(found(&answer), ["The relay of the kiln was replaced in Gdansk."], "{answer}");
-        assert_eq!(answer["results"][0]["kind"], "summary");
     }
 
     #[tokio::test]
