@@ -99,7 +99,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         return run_cases(&args, context, output).await;
     }
     if args.prompts {
-        return run_prompts(&args, context, output).await;
+        return Box::pin(run_prompts(&args, context, output)).await;
     }
     if args.reading {
         return run_reading(dir, args.verbose, json, context, output).await;
