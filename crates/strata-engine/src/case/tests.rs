@@ -338,7 +338,7 @@ fn the_reader_contradicts_the_patterns() {
         findings: vec!["the bridge has moved".to_owned()],
         ..DiagnosticState::default()
     };
-    let mut state = State { diagnostic: by_rules.clone(), ..State::default() };
+    let mut state = State { diagnostic: by_rules, ..State::default() };
     let by_rules = state.clone();
     let said = [
         (CaseRole::RuledOut, "I doubt that the root cause is the new varnish."),
