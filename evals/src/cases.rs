@@ -38,10 +38,14 @@ pub struct CaseFindings {
     pub kept: Share,
     /// Of the items of the state, those whose sentence has a role that contradicts them.
     pub wrong: Share,
+    /// The same, strictly: of the items of the state, those whose sentence has another role than that of their list.
+    pub misfiled: Share,
     /// Of the conversations, those with the right status.
     pub status: Share,
     /// Of the questions, those whose answer the flat prompt holds.
     pub answered: Share,
+    /// The same within 1,000 tokens, which do not hold the whole conversation.
+    pub answered_short: Share,
 }
 
 /// The results by language.
@@ -71,19 +75,41 @@ pub async fn run(engine: &Engine, set: &CaseSet, progress: &mut dyn FnMut(usize)
         let summary = engine.summaries.list(&user, &session, 1).await?.pop().map(|summary| summary.text);
         let summary = summary.unwrap_or_default();
         score::score(conversation, &state, &summary, found, &mut report.notes);
-        for (question, answer) in &conversation.questions {
-            let prompted =
-                engine.prompting.prompt(&user, &PromptRequest::new(session.clone(), question)).await?;
-            let is_told = fold(prompted.prompt.text().unwrap_or_default()).contains(&fold(answer));
-            found.answered.count(is_told);
-            if !is_told {
-                report.notes.push(format!("{} no answer to «{question}»: {answer}", conversation.id));
-            }
-        }
+        ask(engine, &user, &session, conversation, &mut report).await?;
         progress(number + 1);
     }
     Ok(report)
 }
+
+/// Asks the flat prompt for the answers, with the usual budget and with a small one.
+async fn ask(
+    engine: &Engine,
+    user: &UserId,
+    session: &SessionId,
+    conversation: &CaseConversation,
+    report: &mut CasesReport,
+) -> Result<()> {
+    let found = report.languages.entry(conversation.language.clone()).or_default();
+    for (question, answer) in &conversation.questions {
+        for max_tokens in [None, Some(SMALL_BUDGET)] {
+            let request = PromptRequest { max_tokens, ..PromptRequest::new(session.clone(), question) };
+            let prompted = engine.prompting.prompt(user, &request).await?;
+            let is_told = fold(prompted.prompt.text().unwrap_or_default()).contains(&fold(answer));
+            let (share, within) = match max_tokens {
+                None => (&mut found.answered, String::new()),
+                Some(most) => (&mut found.answered_short, format!(" within {most} tokens")),
+            };
+            share.count(is_told);
+            if !is_told {
+                report.notes.push(format!("{} no answer{within} to «{question}»: {answer}", conversation.id));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tokens of a prompt that cannot show a whole conversation of these sets.
+const SMALL_BUDGET: u32 = 1_000;
 
 /// The number of messages in one call.
 const MESSAGES: usize = 20;
@@ -121,10 +147,25 @@ async fn count_roles(
 /// The results as a table.
 pub fn table(report: &CasesReport) -> String {
     let mut text = String::from(
-        "cases    roles  causes  findings  ruled out  decisions  todos   kept  wrong  status  answered\n",
+        "cases    roles  causes  findings  ruled out  decisions  todos   kept  wrong  misfiled  status  answered  short\n",
     );
     for (language, found) in &report.languages {
-        let CaseFindings {
+        let widths = [6, 7, 9, 10, 10, 6, 6, 6, 9, 7, 9, 6];
+        let _ = write!(text, "{language:<7}");
+        for (share, width) in found.shares().into_iter().zip(widths) {
+            let _ = write!(text, " {:>width$.1}", share.per_cent());
+        }
+        text.push('\n');
+    }
+    text
+}
+
+impl CaseFindings {
+    /// The figures in the order of the table.
+    fn shares(&self) -> [Share; 12] {
+        let Self { roles, causes, findings, ruled_out, decisions, todos, .. } = *self;
+        let Self { kept, wrong, misfiled, status, answered, answered_short, .. } = *self;
+        [
             roles,
             causes,
             findings,
@@ -133,23 +174,10 @@ pub fn table(report: &CasesReport) -> String {
             todos,
             kept,
             wrong,
+            misfiled,
             status,
             answered,
-        } = found;
-        let _ = writeln!(
-            text,
-            "{language:<7} {:>6.1} {:>7.1} {:>9.1} {:>10.1} {:>10.1} {:>6.1} {:>6.1} {:>6.1} {:>7.1} {:>9.1}",
-            roles.per_cent(),
-            causes.per_cent(),
-            findings.per_cent(),
-            ruled_out.per_cent(),
-            decisions.per_cent(),
-            todos.per_cent(),
-            kept.per_cent(),
-            wrong.per_cent(),
-            status.per_cent(),
-            answered.per_cent()
-        );
+            answered_short,
+        ]
     }
-    text
 }

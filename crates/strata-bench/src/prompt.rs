@@ -1,4 +1,4 @@
-//! Prompts: the time to build one in a long session, and its number of tokens compared with the raw conversation.
+//! Prompts with the summary that the reader chooses: the time to build one in a long session, and its number of tokens compared with the raw conversation.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +10,7 @@ use strata_core::{Role, SessionId, UserId};
 use strata_engine::Engine;
 use strata_engine::PromptRequest;
 use strata_models::Tokenizer;
+use strata_models::onnx::OnnxReader;
 
 use crate::corpus::{Corpus, Random};
 use crate::report::{Report, Target, median};
@@ -28,7 +29,8 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let path = bench.stores.fresh("prompt");
     let (short, long, tokens) = bench.runtime.block_on(async {
         let store = fill::open(&path).await?;
-        let engine = engine::over(&store);
+        let reader = OnnxReader::of_program("strata-reader", strata_weights::READER)?;
+        let engine = engine::over(&store).with_reader(Arc::new(reader));
         let short = time(&engine, &user, "small", small).await?;
         let long = time(&engine, &user, "large", large).await?;
         let tokens = tokens(&engine, &user).await?;
@@ -56,6 +58,8 @@ async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Resul
         });
         engine.recording.record(user, &session, messages.collect(), None).await?;
     }
+    // The summary waits for the reader, which judges the last few hundred turns of a history.
+    engine.learning.read_state(user, &session).await?;
     // Indexing continues after the recording and would compete with the measurement for the processor.
     fill::wait_for_index(engine.store()).await?;
     let mut times = Vec::new();
@@ -84,6 +88,7 @@ async fn tokens(engine: &Engine, user: &UserId) -> Result<Vec<(f64, f64)>> {
         raw += f64::from(tokenizer.count(&question)) + f64::from(tokenizer.count(&reply));
         let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
         engine.recording.record(user, &session, messages, None).await?;
+        engine.learning.read_state(user, &session).await?;
     }
     Ok(figures)
 }

@@ -68,6 +68,9 @@ pub struct Observed {
     /// How much the last sentences speak for small talk rather than for work on the problem, in tenths of a nat.
     #[serde(skip_serializing_if = "is_zero")]
     pub aside: u64,
+    /// The turn with which the present subject began, if it has no device: it ends if it turns out to be small talk.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub begun: u64,
     /// Whether something was done after the cause was found, and nobody has complained since.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,

@@ -9,12 +9,15 @@
 
 mod cues;
 mod fold;
+mod offers;
 mod plan_cues;
 mod roles;
 mod salience;
 mod sentences;
 mod small_talk;
 mod status_cues;
+mod subject_cues;
+mod subjects;
 #[cfg(test)]
 mod tests;
 

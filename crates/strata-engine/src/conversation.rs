@@ -172,14 +172,14 @@ impl Conversation {
         Ok(ChatReply { text, status, turn, request_id, recalled, learned, spent: Spent::default() })
     }
 
-    /// The turn right before `seq`, if it is visible.
+    /// The turn right before `seq`, if it belongs to the conversation.
     async fn said_before(&self, user: &UserId, session: &SessionId, seq: u64) -> Result<Option<Turn>> {
         if seq == 0 {
             return Ok(None);
         }
         let query = TurnQuery::Range { session: session.clone(), after: seq.checked_sub(2), limit: 1 };
         let turns = self.recording.store.turns(user, &query).await?;
-        Ok(turns.into_iter().find(|turn| turn.hidden.is_none()))
+        Ok(turns.into_iter().find(Turn::is_in_conversation))
     }
 
     /// The messages for the model; only the user's message if the session cannot be read.

@@ -34,6 +34,11 @@ pub(crate) fn item_line(item: &Item, text: &str, days: Days) -> String {
     format!("{} {}", neutral_tags(&item_head(item, days)), neutral(text))
 }
 
+/// A turn as a line with its day and speaker, with `text` as its content. The content cannot imitate another line.
+pub(crate) fn said_line(turn: &Turn, text: &str) -> String {
+    format!("{} {}", neutral_tags(&turn_head(turn, Days::Absolute)), neutral(text))
+}
+
 /// The beginning of an item's line.
 pub(crate) fn item_head(item: &Item, days: Days) -> String {
     match item {

@@ -46,8 +46,11 @@ pub(crate) use layers::{context_tokens, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
+pub(crate) use subject::{
+    begin as begin_subject, has_device, return_to as return_to_subject, undo as undo_subject,
+};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub(crate) use summary::{condense, entry_of, has_left_out, with_entries, without_said};
+pub(crate) use summary::{condense, entry_of, has_left_out, label_of, with_entries, without_said};
 pub(crate) use tasks::{
     Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks, remove_task,
 };

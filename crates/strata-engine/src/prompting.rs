@@ -21,7 +21,7 @@ use crate::recording::Recording;
 use jiff::civil::Date;
 use std::sync::Arc;
 use std::time::Duration;
-use strata_core::ports::{Clock, IdSource, TokenCounter};
+use strata_core::ports::{Clock, IdSource, Load, TokenCounter, compute};
 
 use crate::prompt::{
     ChatLayers, History, Prompt, PromptFormat, PromptRules, PromptSettings, chat_filled, filter_content_with,
@@ -39,6 +39,10 @@ use strata_core::turn::{Role, Turn};
 use crate::recording::{Unfolded, session_now};
 pub use chat::{BlockSources, ChatMemory, ChatQuestion, ChatSnapshot};
 pub(crate) use gather::{Gathering, Remembered};
+
+/// Prompts of at most this many bytes are rendered on the thread of the request: counting their tokens takes less than a
+/// millisecond.
+const INLINE_BYTES: usize = 4 * 1024;
 
 /// A request for a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,9 +133,9 @@ impl Prompting {
     pub async fn prompt(&self, user: &UserId, request: &PromptRequest) -> Result<Prompted> {
         let prepared = self.prepared(user, request).await?;
         if request.format == PromptFormat::Flat {
-            return Ok(self.flat_prompt(user, request, prepared).await);
+            return self.flat_prompt(user, request, prepared).await;
         }
-        let (prompt, remembered) = self.chat_prompt(user, request, prepared, None).await;
+        let (prompt, remembered) = self.chat_prompt(user, request, prepared, None).await?;
         let Remembered { row, problem, .. } = remembered;
         let request_id = Some(row.id);
         self.recall.log.note(user, row);
@@ -156,7 +160,7 @@ impl Prompting {
         // A prompt that shows the whole session has room for items of other sessions.
         let shows_all = prepared.unfolded.shows_all();
         let scope = shows_all.then_some(Scope::User);
-        Ok(self.chat_prompt(user, request, prepared, scope).await)
+        self.chat_prompt(user, request, prepared, scope).await
     }
 
     async fn prepared(&self, user: &UserId, request: &PromptRequest) -> Result<Prepared> {
@@ -187,7 +191,8 @@ impl Prompting {
             let beside = self.tokens.count(&standing);
             unfolded = self.fill(user, request, &state, unfolded, beside).await?;
         }
-        let history = self.history(user, &request.session, &mut unfolded, request.messages.is_none()).await?;
+        let first_shown = request.messages.as_ref().map(|messages| first_of(messages, turn_count));
+        let history = self.history(user, &request.session, &mut unfolded, first_shown).await?;
         Ok(Prepared { turn_count, state, unfolded, history, standing, raw_tokens })
     }
 
@@ -197,9 +202,9 @@ impl Prompting {
         request: &PromptRequest,
         prepared: Prepared,
         scope: Option<Scope>,
-    ) -> (Prompt, Remembered) {
+    ) -> Result<(Prompt, Remembered)> {
         let Prepared { turn_count, state, unfolded, history, raw_tokens, .. } = prepared;
-        let PromptRules { settings, rules } = &*self.prompts;
+        let PromptRules { settings, .. } = &*self.prompts;
         let (messages, shown, covers_all) = match &request.messages {
             Some(messages) => {
                 let said = messages.iter().filter(|message| message.role != Role::System).count();
@@ -222,19 +227,40 @@ impl Prompting {
         // A client that sends the whole conversation needs no summary of it.
         // Nor does a turn that recall shows.
         let recalled = remembered.items.iter().map(|found| found.item.content());
-        let summary = if covers_all { String::new() } else { without_said(&history, recalled, false) };
-        let (memories, now) = (&remembered.items, Some(self.clock.now()));
-        let layers =
-            ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens, now };
+        let said = request.messages.iter().flatten().map(|message| message.content.as_str());
+        let summary =
+            if covers_all { String::new() } else { without_said(&history, recalled.chain(said), false) };
         let fills = settings.history == History::Auto && request.messages.is_none();
         let render = if fills { chat_filled } else { crate::prompt::chat };
-        let prompt = render(layers, rules, settings, self.tokens.as_ref());
+        let memories = remembered.items.clone();
+        let bytes = summary.len() + messages.iter().map(|message| message.content.len()).sum::<usize>();
+        let (prompts, tokens) = (Arc::clone(&self.prompts), Arc::clone(&self.tokens));
+        let now = Some(self.clock.now());
+        let rendered = self.computed(bytes, move || {
+            let (messages, memories) = (&messages, &memories[..]);
+            let layers = ChatLayers { messages, state: &state, summary: &summary, memories, max_tokens, now };
+            render(layers, &prompts.rules, &prompts.settings, tokens.as_ref())
+        });
+        let prompt = rendered.await?;
         remembered.row.prompt = PromptUse {
             raw_tokens: Some(raw_tokens),
             input_tokens: Some(u64::from(prompt.tokens)),
             ..PromptUse::default()
         };
-        (prompt, remembered)
+        Ok((prompt, remembered))
+    }
+
+    /// The result of work on texts of so many bytes. Long texts go through the compute port, because their tokens are
+    /// counted.
+    async fn computed<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        if bytes <= INLINE_BYTES {
+            return Ok(work());
+        }
+        compute(self.recall.compute.as_ref(), Load::Short, work).await
     }
 
     /// A turn as a message. The result of a tool is passed on as a message of the assistant: chat models accept a
@@ -256,4 +282,11 @@ impl Prompting {
             role => ChatMessage { role, content },
         }
     }
+}
+
+/// The first turn of a session among a client's messages, which end with the question: as many of the last turns as there
+/// are messages before it.
+fn first_of(messages: &[ChatMessage], turn_count: u64) -> u64 {
+    let said = messages.iter().filter(|message| message.role != Role::System).count() as u64;
+    turn_count.saturating_sub(said.saturating_sub(1))
 }

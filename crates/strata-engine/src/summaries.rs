@@ -25,6 +25,7 @@ pub use text::{TextNode, TextSummary};
 use crate::case::salient;
 use crate::jobs::Jobs;
 use crate::learn::LearnSettings;
+use crate::line::{Days, turn_head};
 use crate::prompt::FilterSettings;
 use crate::sessions::Sessions;
 use jiff::Timestamp;
@@ -412,10 +413,11 @@ impl Summaries {
                 }
             })
             .collect();
+        let heads: Vec<String> = turns.iter().map(|turn| turn_head(turn, Days::Absolute)).collect();
+        let parts = turns.iter().zip(&heads).zip(&texts);
         let parts: Vec<Part<'_>> =
-            turns.iter().zip(&texts).map(|(turn, text)| Part { speaker: Some(turn.role), text }).collect();
-        let chars: u64 = turns.iter().map(|turn| turn.content.chars().count() as u64).sum();
-        let budget = chars_for(target, chars, tokens);
+            parts.map(|((turn, head), text)| Part { speaker: Some(turn.role), head, text }).collect();
+        let budget = room_for(&turns, &heads, target, tokens);
         let summary = extractive::summarise(&parts, budget);
         if !summary.is_empty() {
             return summary;
@@ -424,6 +426,15 @@ impl Summaries {
         let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
         beginning(&redacted(&texts.join("\n")), budget)
     }
+}
+
+/// The most characters of a summary of these turns. The heads of its lines take no room from the sentences, as long as the
+/// summary is shorter than the turns.
+fn room_for(turns: &[&Turn], heads: &[String], target: u32, tokens: u64) -> usize {
+    let chars: usize = turns.iter().map(|turn| turn.content.chars().count()).sum();
+    let heads: usize = heads.iter().map(|head| head.chars().count()).sum();
+    let room = chars_for(target, chars as u64, tokens);
+    (room + heads).min(chars).max(room)
 }
 
 /// The field of a summary's structured part, and of its job's result, that says why no model made it.

@@ -17,7 +17,8 @@ use strata_core::ports::{
     ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Reranker, Spent, TokenCounter, TurnInContext,
 };
 use strata_core::store::{Change, ChangeSet, Head, InMemoryStore, LeaseRequest};
-use strata_core::{JobId, LeaseId, Store, UserId};
+use strata_core::summary::{MODEL_FIELD, Strategy, Summary, SummaryStatus};
+use strata_core::{JobId, LeaseId, Store, SummaryId, UserId};
 use strata_engine::Engine;
 use strata_engine::Settings as EngineSettings;
 use tower::ServiceExt;
@@ -220,6 +221,40 @@ pub(crate) const DEAD_JOB: Uuid = Uuid::from_u128(0xdead);
 
 fn moment(second: i64) -> Timestamp {
     Timestamp::from_second(1_770_000_000 + second).unwrap()
+}
+
+/// A server in which `ada` has eight messages in the session `kiln`, and a model's window over the first four.
+pub(crate) async fn with_window() -> TestServer {
+    let server = TestServer::new();
+    let ada = UserId::new("ada").unwrap();
+    let said = |number: usize| {
+        let role = ["user", "assistant"][number % 2];
+        json!({"role": role, "content": format!("message {number} about the relay of the kiln")})
+    };
+    let messages: Vec<Value> = (0..8).map(said).collect();
+    let said = json!({"user_id": "ada", "session_id": "kiln", "messages": messages});
+    let recorded = server.post("/turns", said).await;
+    assert!(recorded.status.is_success(), "{}", recorded.body);
+    let window = Summary {
+        id: SummaryId(Uuid::from_u128(0x51)),
+        session: "kiln".parse().unwrap(),
+        strategy: Strategy::Window,
+        level: 0,
+        start_seq: 0,
+        end_seq: 3,
+        base_id: None,
+        status: SummaryStatus::Completed,
+        text: "The relay of the kiln was replaced in Gdansk.".to_owned(),
+        structured: Some(json!({MODEL_FIELD: "tiny"})),
+        input_tokens: 8,
+        output_tokens: 9,
+        generation_ms: None,
+        created_at: moment(900),
+        updated_at: moment(900),
+    };
+    let put = ChangeSet::one(moment(900), Change::PutSummary(Box::new(window)));
+    server.app.engine().store().apply(&ada, put).await.unwrap();
+    server
 }
 
 /// A server with a dead job and a waiting one of `ada`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
 use strata_core::ports::CaseRole;
 use strata_core::{Error, Result, Role};
 
@@ -13,6 +14,19 @@ pub struct CaseSet {
     pub conversations: Vec<CaseConversation>,
     /// The small talk by language; none for a language without a file.
     pub small_talk: BTreeMap<String, Vec<CaseLine>>,
+}
+
+impl CaseSet {
+    /// Keeps the conversations that the training of the reader holds out.
+    pub fn keep_held_out(&mut self) {
+        self.conversations.retain(|conversation| is_held_out(&conversation.id));
+    }
+}
+
+/// Whether training holds out the conversation with this id: one of ten, by a hash (`held_out` in
+/// `tools/train/formats.py`).
+fn is_held_out(id: &str) -> bool {
+    Sha256::digest(id.as_bytes()).iter().fold(0_u32, |rest, byte| (rest * 256 + u32::from(*byte)) % 10) == 0
 }
 
 /// A working conversation.
@@ -129,4 +143,16 @@ fn label(letter: char) -> Option<CaseRole> {
         '?' => CaseRole::Question,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tenth_is_the_one_of_the_training() {
+        let held: Vec<String> = (0..60).map(|n| format!("loom-{n}")).filter(|id| is_held_out(id)).collect();
+        // By `held_out` of `tools/train/formats.py`.
+        assert_eq!(held, ["loom-24", "loom-27", "loom-42", "loom-58"]);
+    }
 }

@@ -27,7 +27,7 @@ impl<'a> Slots<'a> {
         Self { diagnostic: &state.diagnostic, open: tasks(false), done: tasks(true) }
     }
 
-    /// The slots, each with the roles that its items may come from.
+    /// The slots, each with the roles that its items may come from; the first one is its own.
     fn all(&self) -> [(&'static str, &[String], &'static [CaseRole]); 9] {
         use CaseRole::{
             Advice, Cause, Constraint, Decision, Done, Fact, Finding, Hypothesis, Question, Resolved,
@@ -36,6 +36,8 @@ impl<'a> Slots<'a> {
         let diagnostic = self.diagnostic;
         // An observation is a finding, whichever conclusion the sentence draws from it.
         let observed: &[CaseRole] = &[Finding, Fact, Cause, RuledOut, Resolved, Unresolved, Done, Constraint];
+        let circumstances: &[CaseRole] =
+            &[Fact, Finding, Cause, RuledOut, Resolved, Unresolved, Done, Constraint];
         [
             ("cause", &diagnostic.root_causes, &[Cause, Finding]),
             ("finding", &diagnostic.findings, observed),
@@ -43,7 +45,7 @@ impl<'a> Slots<'a> {
             ("hypothesis", &diagnostic.hypotheses, &[Hypothesis, Question]),
             ("decision", &diagnostic.decisions, &[Decision, Todo, Constraint]),
             ("constraint", &diagnostic.constraints, &[Constraint, Advice, Fact, Decision]),
-            ("fact", &diagnostic.facts, observed),
+            ("fact", &diagnostic.facts, circumstances),
             ("task", &self.open, &[Todo, Decision]),
             ("done", &self.done, &[Done, Resolved, Finding, Todo]),
         ]
@@ -100,12 +102,18 @@ fn count_wrong(
             // Small talk that is claimed as anything is wrong, too.
             let is_wrong = !labels.iter().any(|line| roles.contains(&line.label));
             found.wrong.count(is_wrong);
+            found.misfiled.count(!labels.iter().any(|line| is_own(line.label, roles[0])));
             if is_wrong {
                 let was: Vec<CaseRole> = labels.iter().map(|line| line.label).collect();
                 notes.push(format!("{} wrong {slot} (was {was:?}): {item}", conversation.id));
             }
         }
     }
+}
+
+/// Whether a role is that of a list. A word about the status tells what was observed, so it stands among the findings.
+fn is_own(role: CaseRole, own: CaseRole) -> bool {
+    role == own || (own == CaseRole::Finding && matches!(role, CaseRole::Resolved | CaseRole::Unresolved))
 }
 
 /// The last word about the problem decides.

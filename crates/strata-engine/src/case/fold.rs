@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
-use strata_core::ports::CaseRole;
+use strata_core::ports::{CaseRole, Speaker};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, Observed, State};
 use strata_language::text::query_terms;
 
 use super::Judged;
 use super::cues::{alternatives, begins_problem, leaves_subject};
 use super::small_talk::{Attention, Links, Said, is_at_work, is_common, is_small_talk, note};
+use super::subject_cues::{announces_subject, without_announcement};
+use super::subjects::{self, Change};
 use crate::prompt::{
     Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks, remove_task,
 };
@@ -40,7 +42,9 @@ pub(crate) struct Case<'a> {
     state: &'a mut State,
     moment: Moment,
     /// What the word patterns read in the turn.
-    by_rules: &'a DiagnosticState,
+    by_rules: &'a State,
+    /// Whether a sentence of the turn has announced another subject.
+    has_announced: bool,
 }
 
 /// The items that a sentence may end.
@@ -52,9 +56,9 @@ pub(crate) struct Endings {
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn new(state: &'a mut State, moment: Moment, by_rules: &'a DiagnosticState) -> Self {
-        let mut case = Self { state, moment, by_rules };
-        if by_rules.status == DiagnosticStatus::Resolved {
+    pub(crate) fn new(state: &'a mut State, moment: Moment, by_rules: &'a State) -> Self {
+        let mut case = Self { state, moment, by_rules, has_announced: false };
+        if by_rules.diagnostic.status == DiagnosticStatus::Resolved {
             case.subject().status = DiagnosticStatus::Resolved;
         }
         case
@@ -86,10 +90,10 @@ impl<'a> Case<'a> {
 
     /// Drops what is doubted if the small talk goes on, and believes it if the speakers are at their case.
     fn weigh_doubts(&mut self, is_linked: bool) {
-        let observed = &mut self.state.observed;
-        if observed.doubted.is_empty() {
-            return;
+        if self.state.observed.doubted.is_empty() {
+            return self.end_small_talk();
         }
+        let observed = &mut self.state.observed;
         observed.doubted_for += 1;
         let is_at_work = is_at_work(observed);
         if is_linked || is_at_work {
@@ -107,6 +111,14 @@ impl<'a> Case<'a> {
             let lists = lists.into_iter().chain([&mut subject.constraints, &mut subject.facts]);
             lists.for_each(|list| list.retain(|item| !gone.contains(item)));
             subject.status = status.unwrap_or(subject.status);
+        }
+        self.end_small_talk();
+    }
+
+    /// Ends a subject that was small talk.
+    fn end_small_talk(&mut self) {
+        if is_small_talk(&self.state.observed) {
+            subjects::end_small_talk(self.state);
         }
     }
 
@@ -187,7 +199,9 @@ impl<'a> Case<'a> {
         if text.is_empty() {
             return;
         }
-        let links = self.links(&judged.sentence.text);
+        let (links, is_other) = self.followed(judged);
+        // The endings are those of the subject before.
+        let ended = if is_other { &[] } else { ended };
         let judged = &self.without_early_cause(judged, links);
         let mut before = Attention::before(&self.state.observed);
         // A speaker who announces another problem is at work, though it shares no word with the case before.
@@ -230,6 +244,26 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Changes the subject if a sentence does. Returns the words that the sentence shares with the subject, and whether it is
+    /// another one.
+    fn followed(&mut self, judged: &Judged) -> (Links, bool) {
+        let text = &judged.sentence.text;
+        let links = self.links(text);
+        let shared = self.links(&without_announcement(text)).words;
+        let found = subjects::change(self.state, judged, self.has_announced, shared);
+        self.has_announced |= judged.sentence.speaker == Speaker::User && announces_subject(text);
+        let is_away = Attention::before(&self.state.observed).words_needed() > 0;
+        let is_past = self.state.diagnostic.since > self.moment.seq;
+        if is_past || found == Change::None || (is_away && found == Change::Begins) {
+            return (links, false);
+        }
+        self.forget_doubts();
+        self.state.observed.is_fixed = false;
+        subjects::apply(self.state, found, self.by_rules, self.moment.seq);
+        Attention::at_work(&mut self.state.observed);
+        (self.links(text), true)
+    }
+
     /// The sentence with another role, if it states the cause before anything is known: that is the complaint.
     fn without_early_cause(&mut self, judged: &Judged, links: Links) -> Judged {
         let is_early = judged.role == CaseRole::Cause && links.items < CAUSE_ITEMS && !judged.is_announced;
@@ -247,7 +281,7 @@ impl<'a> Case<'a> {
             CaseRole::Done => ended.iter().for_each(|place| close_task(self.state, *place, self.moment)),
             role => {
                 // A sentence that holds a value of the word patterns is not added beside it.
-                let DiagnosticState { findings, hypotheses, root_causes, .. } = self.by_rules;
+                let DiagnosticState { findings, hypotheses, root_causes, .. } = &self.by_rules.diagnostic;
                 let mut values = findings.iter().chain(hypotheses).chain(root_causes);
                 let is_known = values.any(|value| likeness(&text, value) == Likeness::Covers);
                 let text = Some(text).filter(|_| judged.is_listed && !is_known);
@@ -268,7 +302,7 @@ impl<'a> Case<'a> {
     /// Removes values of the word patterns that the reader contradicts: what is supposed, asked or ruled out is no cause
     /// and no finding.
     pub(crate) fn correct(&mut self, known: &[Judged]) {
-        let by_rules = self.by_rules;
+        let by_rules = &self.by_rules.diagnostic;
         let role_of = |value: &String| {
             let holds = |one: &&Judged| likeness(&one.sentence.text, value) == Likeness::Covers;
             known.iter().find(holds).map(|one| one.role)

@@ -5,6 +5,7 @@ use strata_core::turn::Role;
 use strata_language::content::{has_content, is_courtesy};
 use strata_language::sentences::beginning;
 
+use super::offers::is_offer;
 use super::{Sentence, sentences};
 use crate::prompt::FilterSettings;
 
@@ -33,7 +34,7 @@ pub(crate) fn salient(
         .iter()
         .zip(&roles)
         .enumerate()
-        .map(|(place, (said, role))| (weight(said, *role), place))
+        .map(|(place, (one, role))| (weight(one, *role, place + 1 == said.len()), place))
         .collect();
     order.retain(|(weight, _)| *weight > 0);
     order.sort_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
@@ -53,18 +54,23 @@ pub(crate) fn salient(
     Some(joined(chosen.into_iter().flatten()))
 }
 
-/// How much a sentence matters; 0 if it does not.
-fn weight(sentence: &Sentence, role: CaseRole) -> u8 {
+/// How much a sentence matters; 0 if it does not. `is_last` says that it ends its message.
+fn weight(sentence: &Sentence, role: CaseRole, is_last: bool) -> u8 {
     match role {
         CaseRole::Cause | CaseRole::Decision | CaseRole::Constraint => 6,
         CaseRole::Finding | CaseRole::Resolved | CaseRole::Todo | CaseRole::Done => 5,
         CaseRole::RuledOut | CaseRole::Unresolved | CaseRole::Fact => 4,
         CaseRole::Hypothesis | CaseRole::Advice => 3,
-        // A question is kept for its answer.
+        // A question is kept for its answer: the user answers the last one of a reply.
         CaseRole::Question if sentence.speaker == Speaker::User => 2,
-        CaseRole::Question => 0,
+        CaseRole::Question => u8::from(is_last && asks_something(&sentence.text)) * 2,
         CaseRole::Nothing => u8::from(says_something(sentence)),
     }
+}
+
+/// Whether a question of an assistant asks about something, and offers no help.
+fn asks_something(text: &str) -> bool {
+    has_content(text) && !is_courtesy(text) && !is_offer(text)
 }
 
 /// Whether a sentence outside the case names something: a user's sentence with content, or a reply's number.
@@ -118,6 +124,16 @@ mod tests {
             Some("The mast step is cracked. We replace it in Brest.")
         );
         assert_eq!(chosen(Role::User, said, "fhod", 300).as_deref(), Some(said));
+    }
+
+    #[test]
+    fn the_last_question_of_a_reply_stays_unless_it_is_an_offer() {
+        let asked = "The hose may be cracked. Which fitting does the pump have on its left side?";
+        assert_eq!(chosen(Role::Assistant, asked, "h?", 300).as_deref(), Some(asked));
+        let offered = "The hose may be cracked. Shall I order a new hose for the left pump?";
+        assert_eq!(chosen(Role::Assistant, offered, "h?", 300).as_deref(), Some("The hose may be cracked."));
+        let rhetorical = "Why does it crack at the left fitting? The hose is too short.";
+        assert_eq!(chosen(Role::Assistant, rhetorical, "?n", 300).as_deref(), Some("The hose is too short."));
     }
 
     #[test]

@@ -23,7 +23,12 @@ fn reading(roles: &[(CaseRole, f32)]) -> SentenceReading {
 }
 
 fn tell(state: &mut State, role: CaseRole, text: &str) {
-    let by_rules = DiagnosticState::default();
+    tell_at(0, state, role, text);
+}
+
+/// Tells the state what a user says in the turn `seq`.
+fn tell_at(seq: u64, state: &mut State, role: CaseRole, text: &str) {
+    let by_rules = State::default();
     let one = Judged {
         sentence: sentence(text),
         role,
@@ -32,7 +37,7 @@ fn tell(state: &mut State, role: CaseRole, text: &str) {
         may_resolve: false,
         is_announced: role == CaseRole::Cause,
     };
-    let mut case = Case::new(state, MOMENT, &by_rules);
+    let mut case = Case::new(state, Moment { seq, ..MOMENT }, &by_rules);
     let ended = case.endings(&one).by_words;
     case.take(&one, &ended);
 }
@@ -153,7 +158,7 @@ fn a_courtesy_in_a_case_takes_nothing_from_it() {
 fn a_complaint_is_no_cause() {
     let judge = |text: &str, roles: &[(CaseRole, f32)]| judged(sentence(text), &reading(roles));
     let mut state = State::default();
-    let by_rules = DiagnosticState::default();
+    let by_rules = State::default();
     let complaint = judge("The loom squeaks, and it tears the warp.", &[(CaseRole::Cause, 0.9)]);
     Case::new(&mut state, MOMENT, &by_rules).take(&complaint, &[]);
     assert_eq!((state.diagnostic.root_causes.len(), state.diagnostic.findings.len()), (0, 1));
@@ -333,7 +338,8 @@ fn the_reader_contradicts_the_patterns() {
         findings: vec!["the bridge has moved".to_owned()],
         ..DiagnosticState::default()
     };
-    let mut state = State { diagnostic: by_rules.clone(), ..State::default() };
+    let mut state = State { diagnostic: by_rules, ..State::default() };
+    let by_rules = state.clone();
     let said = [
         (CaseRole::RuledOut, "I doubt that the root cause is the new varnish."),
         (CaseRole::Finding, "We found that the bridge has moved."),
@@ -491,4 +497,53 @@ fn an_announcement_weighs_more_than_the_reader() {
         false,
     );
     check("还是换整套的好，定了。", &[(CaseRole::Decision, 0.9)], CaseRole::Decision, false);
+}
+
+#[test]
+fn another_subject_without_a_device_archives_the_old_one_and_a_return_brings_it_back() {
+    let mut state = State::default();
+    tell_at(1, &mut state, CaseRole::Unresolved, "The kiln stops at 700 degrees.");
+    tell_at(2, &mut state, CaseRole::Finding, "The relay of the kiln clicks.");
+    tell_at(3, &mut state, CaseRole::Decision, "We order a new relay.");
+    state.extra.insert("profile:household".to_owned(), serde_json::json!({"appliance": "kiln"}));
+    tell_at(4, &mut state, CaseRole::Question, "Different topic, may I ask about the dishwasher?");
+    assert!(state.archived.is_empty(), "a question alone begins nothing");
+    tell_at(5, &mut state, CaseRole::Unresolved, "Different topic: the dishwasher leaves a puddle.");
+    assert_eq!(state.diagnostic.findings, ["Different topic: the dishwasher leaves a puddle"]);
+    assert_eq!((state.archived.len(), state.archived[0].findings.len()), (1, 2));
+    assert!(!state.extra.contains_key("profile:household"), "{:?}", state.extra);
+    tell_at(6, &mut state, CaseRole::Finding, "The hose of the dishwasher is cracked.");
+    tell_at(7, &mut state, CaseRole::Question, "Back to the kiln, does the relay click when it is cold?");
+    let now = &state.diagnostic;
+    assert_eq!((now.findings.len(), now.decisions.len()), (2, 1), "{now:?}");
+    assert_eq!(state.extra["profile:household"]["appliance"], "kiln");
+    assert_eq!(state.archived[0].findings.len(), 2, "{:?}", state.archived);
+}
+
+#[test]
+fn chinese_subjects_change_and_return() {
+    let mut state = State::default();
+    tell_at(8, &mut state, CaseRole::Finding, "合同第三条写错了交货日期。");
+    tell_at(9, &mut state, CaseRole::Decision, "我们请律师改合同。");
+    tell_at(10, &mut state, CaseRole::Unresolved, "换个问题，合唱团的排练厅周四没有订到。");
+    assert_eq!((state.archived.len(), state.diagnostic.findings.len()), (1, 1), "{state:?}");
+    tell_at(11, &mut state, CaseRole::Fact, "回到合同，交货日期是五月六日。");
+    assert_eq!(state.diagnostic.decisions, ["我们请律师改合同"], "{state:?}");
+}
+
+#[test]
+fn a_problem_of_the_same_thing_and_an_announced_chat_change_no_subject() {
+    let mut state = State::default();
+    for text in
+        ["The kiln stops at 700 degrees.", "The relay of the kiln clicks.", "The door of the kiln is warped."]
+    {
+        tell_at(12, &mut state, CaseRole::Finding, text);
+    }
+    tell_at(13, &mut state, CaseRole::Finding, "Different topic: the kiln smells of burnt dust.");
+    assert!(state.archived.is_empty() && state.diagnostic.findings.len() == 4, "{state:?}");
+    tell_at(14, &mut state, CaseRole::Finding, "Different topic, our neighbour has bought two ponies.");
+    for text in ["How lovely.", "I know.", "They are adorable.", "Well, well.", "Oh yes.", "Ha ha."] {
+        tell_at(15, &mut state, CaseRole::Nothing, text);
+    }
+    assert_eq!((state.archived.len(), state.diagnostic.findings.len()), (0, 4), "{state:?}");
 }

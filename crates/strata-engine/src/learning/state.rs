@@ -137,7 +137,7 @@ impl Learning {
     }
 
     fn sentences_of(&self, turn: &Turn) -> Vec<Sentence> {
-        if turn.hidden.is_some() {
+        if !turn.is_in_conversation() {
             return Vec::new();
         }
         sentences(turn.role, &turn.content, &self.recording.prompts.settings.filter)

@@ -188,10 +188,10 @@ impl Rules {
     }
 
     /// The values that the rules read in one message, with no regard to what was known before.
-    pub(crate) fn read_alone(&self, role: Role, content: &str, filter: &FilterSettings) -> DiagnosticState {
+    pub(crate) fn read_alone(&self, role: Role, content: &str, filter: &FilterSettings) -> State {
         let mut state = State::default();
         self.observe(role, content, filter, &mut state);
-        state.diagnostic
+        state
     }
 
     /// As [`Rules::observe`], for the turn `seq` of a session. If the turn comes to another subject, the old one is
@@ -204,9 +204,11 @@ impl Rules {
         filter: &FilterSettings,
         state: &mut State,
     ) {
-        let before = state.diagnostic.clone();
+        let before = subject::Before::of(state);
         self.observe(role, content, filter, state);
-        subject::follow(before, content, seq, state);
+        if subject::follow(before, content, seq, state) {
+            subject::add_fields(state, &self.read_alone(role, content, filter));
+        }
     }
 
     /// Reads a message into the state. Returns whether the state changed.

@@ -201,7 +201,7 @@ const LABELS: [&str; 12] = [
 ];
 
 /// The label of an entry, `[2023-05-08 Caroline] ` or one of [`LABELS`], at the beginning of a line.
-fn label_of(line: &str) -> Option<&str> {
+pub(crate) fn label_of(line: &str) -> Option<&str> {
     if let Some(label) = LABELS.iter().find(|label| line.starts_with(**label)) {
         return Some(*label);
     }

@@ -110,7 +110,9 @@ impl Prompting {
             true => String::new(),
             false => {
                 let mut unfolded = self.recording.unfolded(user, &question.session, turn_count).await?;
-                self.history(user, &question.session, &mut unfolded, false).await?
+                // The client shows the last turns.
+                let first_shown = turn_count.saturating_sub(question.shown.len() as u64);
+                self.history(user, &question.session, &mut unfolded, Some(first_shown)).await?
             }
         };
         let block = memory_block(&state, &summary, &items, rules);

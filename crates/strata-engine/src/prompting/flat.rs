@@ -11,8 +11,11 @@ use crate::prompt::{
 };
 use crate::recall::RecalledItem;
 use crate::recording::Unfolded;
+use std::sync::Arc;
+use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
 use strata_core::memory::MemoryKind;
+use strata_core::state::State;
 use strata_core::store::Item;
 
 /// The tag of the standing instructions.
@@ -30,9 +33,9 @@ impl Prompting {
         user: &UserId,
         request: &PromptRequest,
         prepared: Prepared,
-    ) -> Prompted {
+    ) -> Result<Prompted> {
         let Prepared { state, unfolded, history: summary, standing, .. } = prepared;
-        let PromptRules { settings, rules } = &*self.prompts;
+        let PromptRules { settings, .. } = &*self.prompts;
         let most = request.max_tokens.unwrap_or(settings.max_tokens);
         let (found, request_id) = self.found_for(user, request, &unfolded).await;
         let lines = found.iter().map(|found| {
@@ -43,22 +46,41 @@ impl Prompting {
         // A turn that recall shows needs no entry in the summary.
         let summary = without_said(&summary, found.iter().map(|found| found.item.content()), false);
         let beside = self.tokens.count(&standing).saturating_add(self.tokens.count(&relevant));
-        let settings = &PromptSettings { max_tokens: most.saturating_sub(beside), ..settings.clone() };
+        let max_tokens = most.saturating_sub(beside);
         let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
-        let layers = FlatLayers {
-            question: &request.question,
-            state: &state,
-            summary: &summary,
-            recent: &recent,
-            is_device: speaks_of_device(&request.question, &state),
-        };
-        let tokens = self.tokens.as_ref();
-        let mut prompt = match settings.history {
-            History::Auto => flat_filled(layers, rules, settings, tokens),
-            _ => build_prompt_with(layers, rules, settings, tokens).prompt,
-        };
+        let mut prompt = self.rendered_flat(&request.question, state, summary, recent, max_tokens).await?;
         self.append(&mut prompt, [(STANDING, &standing), (RELEVANT, &relevant)]);
-        Prompted { prompt, request_id }
+        Ok(Prompted { prompt, request_id })
+    }
+
+    /// Renders the layers. A long prompt is counted through the compute port.
+    async fn rendered_flat(
+        &self,
+        question: &str,
+        state: State,
+        summary: String,
+        recent: Vec<Message>,
+        max_tokens: u32,
+    ) -> Result<Prompt> {
+        let bytes = summary.len() + recent.iter().map(|message| message.content.len()).sum::<usize>();
+        let (question, prompts, tokens) =
+            (question.to_owned(), Arc::clone(&self.prompts), Arc::clone(&self.tokens));
+        self.computed(bytes, move || {
+            let PromptRules { settings, rules } = &*prompts;
+            let settings = &PromptSettings { max_tokens, ..settings.clone() };
+            let layers = FlatLayers {
+                question: &question,
+                state: &state,
+                summary: &summary,
+                recent: &recent,
+                is_device: speaks_of_device(&question, &state),
+            };
+            match settings.history {
+                History::Auto => flat_filled(layers, rules, settings, tokens.as_ref()),
+                _ => build_prompt_with(layers, rules, settings, tokens.as_ref()).prompt,
+            }
+        })
+        .await
     }
 
     /// The block of the standing instructions; empty for a chat, which shows them among its memories.

@@ -7,7 +7,7 @@
 
 use super::Prompting;
 use crate::line::day;
-use crate::prompt::{History, PromptSettings, condense, has_left_out};
+use crate::prompt::{History, PromptSettings, condense, has_left_out, without_said};
 use crate::recording::Unfolded;
 use strata_core::error::Result;
 use strata_core::id::{SessionId, UserId};
@@ -20,42 +20,99 @@ const MAX_GAP: u32 = 512;
 /// The number of a tree's newest rows among which its root is.
 const NEWEST_NODES: u32 = 16;
 
+/// The most of a window's newest versions among which the one before the shown turns is. A version is made with each round,
+/// and 64 rounds fill the budget of most prompts.
+const NEWEST_WINDOWS: u64 = 64;
+
 /// The least share of the summary that the rolling part keeps: a half.
 const ROLLING_SHARE: usize = 2;
 
 impl Prompting {
     /// The text for the turns before those that the prompt shows. With [`History::Window`] and [`History::Tree`] the
-    /// prompt shows the turns that their summary does not cover, so `unfolded` gets those. `shows_turns` is false if the
-    /// client shows messages of its own instead.
+    /// prompt shows the turns that their summary does not cover, so `unfolded` gets those. `first_shown` is the first turn
+    /// that the client shows, if it shows messages of its own instead.
     pub(super) async fn history(
         &self,
         user: &UserId,
         session: &SessionId,
         unfolded: &mut Unfolded,
-        shows_turns: bool,
+        first_shown: Option<u64>,
     ) -> Result<String> {
         let settings = &self.prompts.settings;
         let rolling = unfolded.text(settings);
         if unfolded.shows_all() || settings.history == History::Rolling {
             return Ok(rolling);
         }
-        let window = self.newest(user, session, Strategy::Window, 1).await?.pop();
-        let tree = self.newest(user, session, Strategy::Tree, NEWEST_NODES).await?;
-        let root = tree.into_iter().find(Summary::is_root);
         let chosen = match settings.history {
-            History::Window => window,
-            History::Tree => root,
+            History::Window => self.newest(user, session, Strategy::Window, 1).await?.pop(),
+            History::Tree => self.root_before(user, session, None).await?,
             History::Auto | History::Rolling => {
-                // Turns that are shown need no summary beside them.
-                let first = unfolded.turns.first().filter(|_| shows_turns).map(|turn| turn.seq);
-                let window = window.filter(|window| first.is_none_or(|first| window.start_seq < first));
-                return Ok(joined(&rolling, root, window, settings));
+                let first = first_shown.or_else(|| unfolded.turns.first().map(|turn| turn.seq));
+                let beside = self.digests(user, session, first).await?;
+                return Ok(joined(&rolling, beside, settings));
             }
         };
         // While there is no such summary, the rolling one stands for the old turns.
         let Some(summary) = chosen else { return Ok(rolling) };
         self.show_after(user, &summary, unfolded).await?;
         Ok(entry(&summary))
+    }
+
+    /// The summaries that a model wrote about the turns of a session before `first_shown`, in their order. Prompts show them
+    /// behind the rolling summary.
+    pub async fn model_summaries(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        first_shown: Option<u64>,
+    ) -> Result<Vec<String>> {
+        let digests = self.digests(user, session, first_shown).await?;
+        Ok(digests.iter().filter(|digest| digest.model().is_some()).map(entry).collect())
+    }
+
+    /// The newest root and the newest window of a session that end before the turns that are shown, because turns that are
+    /// shown need no summary beside them. A window that the root covers is left out.
+    async fn digests(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        first_shown: Option<u64>,
+    ) -> Result<Vec<Summary>> {
+        let root = self.root_before(user, session, first_shown).await?;
+        let window = self.window_before(user, session, first_shown).await?;
+        let covered = root.as_ref().filter(|root| root.model().is_some()).map(|root| root.end_seq);
+        let window = window.filter(|window| covered.is_none_or(|covered| covered < window.end_seq));
+        Ok(root.into_iter().chain(window).filter(|digest| !digest.text.is_empty()).collect())
+    }
+
+    async fn root_before(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        first_shown: Option<u64>,
+    ) -> Result<Option<Summary>> {
+        let tree = self.newest(user, session, Strategy::Tree, NEWEST_NODES).await?;
+        Ok(tree.into_iter().find(|node| node.is_root() && ends_before(node, first_shown)))
+    }
+
+    /// The newest window that a model wrote and that ends before the turns that are shown.
+    async fn window_before(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        first_shown: Option<u64>,
+    ) -> Result<Option<Summary>> {
+        let Some(newest) = self.newest(user, session, Strategy::Window, 1).await?.pop() else {
+            return Ok(None);
+        };
+        let is_wanted = |window: &Summary| window.model().is_some() && ends_before(window, first_shown);
+        if is_wanted(&newest) || newest.model().is_none() {
+            return Ok(Some(newest).filter(is_wanted));
+        }
+        let shown = newest.end_seq.saturating_sub(first_shown.unwrap_or_default());
+        let limit = (shown + 2).min(NEWEST_WINDOWS) as u32;
+        let windows = self.newest(user, session, Strategy::Window, limit).await?;
+        Ok(windows.into_iter().find(is_wanted))
     }
 
     async fn newest(
@@ -80,31 +137,31 @@ impl Prompting {
         let after = Some(summary.end_seq);
         let query = TurnQuery::Range { session: summary.session.clone(), after, limit: MAX_GAP };
         let mut turns = self.recording.store.turns(user, &query).await?;
-        turns.retain(|turn| turn.hidden.is_none() && last.is_some_and(|last| turn.seq <= last));
+        turns.retain(|turn| turn.is_in_conversation() && last.is_some_and(|last| turn.seq <= last));
         unfolded.turns = turns;
         Ok(())
     }
 }
 
-/// The rolling summary with the other ones behind it. They come last, because a prompt that is too long loses the first
-/// parts of its summary.
-fn joined(
-    rolling: &str,
-    root: Option<Summary>,
-    window: Option<Summary>,
-    settings: &PromptSettings,
-) -> String {
-    let root = root.filter(|root| root.model().is_some() || has_left_out(rolling));
-    let window = window.filter(|window| window.model().is_some());
-    let others: Vec<String> =
-        [root, window].iter().flatten().filter(|other| !other.text.is_empty()).map(entry).collect();
-    let others = others.join("\n");
-    if others.is_empty() {
+/// Whether a summary covers only turns before the first one that is shown.
+fn ends_before(summary: &Summary, first_shown: Option<u64>) -> bool {
+    first_shown.is_none_or(|first| summary.end_seq < first)
+}
+
+/// The rolling summary with the other ones behind it, without the entries that those repeat. They come last, because a
+/// prompt that is too long loses the first parts of its summary. What no model wrote joins only if the rolling summary has
+/// left messages out.
+fn joined(rolling: &str, mut digests: Vec<Summary>, settings: &PromptSettings) -> String {
+    let has_gaps = has_left_out(rolling);
+    digests.retain(|digest| digest.model().is_some() || has_gaps);
+    if digests.is_empty() {
         return rolling.to_owned();
     }
+    let rolling = without_said(rolling, digests.iter().map(|digest| digest.text.as_str()), false);
+    let others = digests.iter().map(entry).collect::<Vec<_>>().join("\n");
     let most = settings.summary.max_chars;
     let room = most.saturating_sub(others.chars().count()).max(most / ROLLING_SHARE);
-    let rolling = condense(rolling, room);
+    let rolling = condense(&rolling, room);
     if rolling.is_empty() { others } else { format!("{rolling}\n{others}") }
 }
 

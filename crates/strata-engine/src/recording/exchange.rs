@@ -286,7 +286,8 @@ impl Recording {
         Ok(exchange)
     }
 
-    /// The visible turns among a session's last `looked` turns.
+    /// The turns of the conversation among a session's last `looked` turns. Evicted ones belong to it: a client still sends
+    /// them.
     async fn last_turns(
         &self,
         user: &UserId,
@@ -301,7 +302,7 @@ impl Recording {
         let query =
             TurnQuery::Range { session: session.clone(), after: first.checked_sub(1), limit: looked as u32 };
         let mut turns = self.store.turns(user, &query).await?;
-        turns.retain(|turn| turn.hidden.is_none() && turn.seq < turn_count);
+        turns.retain(|turn| turn.is_in_conversation() && turn.seq < turn_count);
         Ok(turns)
     }
 

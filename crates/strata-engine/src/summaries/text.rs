@@ -5,7 +5,7 @@
 
 use super::{Summaries, chars_for, max_chars};
 use crate::ask::ask;
-use crate::learn::extractive::{self, Part};
+use crate::learn::extractive::{self, Part, parts_of};
 use crate::learn::summarising::{self, TextQuestion};
 use crate::learn::tree::{CHUNK_TOKENS, ContentType, GROUP, Level, OVERLAP_TOKENS, chunks};
 use crate::withdrawn::Withdrawn;
@@ -162,8 +162,7 @@ impl Summaries {
         let sources = sources(question);
         let chars: u64 = sources.iter().map(|text| text.chars().count() as u64).sum();
         let budget = chars_for(target, chars, u64::from(self.question_tokens(question)));
-        let paragraphs = sources.iter().flat_map(|text| text.split("\n\n"));
-        let parts: Vec<Part<'_>> = paragraphs.map(|text| Part { speaker: None, text }).collect();
+        let parts: Vec<Part<'_>> = sources.iter().flat_map(|text| parts_of(text)).collect();
         let summary = extractive::summarise(&parts, budget);
         if summary.is_empty() {
             beginning(&redacted(sources.first().copied().unwrap_or_default()), budget)

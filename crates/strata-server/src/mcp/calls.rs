@@ -366,8 +366,13 @@ async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let too_many = context.recent_history.len().saturating_sub(turns);
     context.recent_history.drain(..too_many);
     let mut told = answer(context)?;
-    let recent = TurnQuery::recent(Some(session), turns as u32);
+    let recent = TurnQuery::recent(Some(session.clone()), turns as u32);
     let said = app.engine().store().turns(&user, &recent).await?;
+    let first_shown = said.iter().map(|turn| turn.seq).min();
+    let written = app.engine().prompting.model_summaries(&user, &session, first_shown).await?;
+    if !written.is_empty() {
+        told["summaries"] = written.into();
+    }
     for entry in told["recent_history"].as_array_mut().into_iter().flatten() {
         add_speaker(entry, &said);
     }

@@ -5,7 +5,7 @@ use strata_core::key::{SECRET_BYTES, SecretSource};
 use strata_engine::NewKey;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::testing::{Answer, TestServer, request};
+use crate::testing::{Answer, TestServer, request, with_window};
 use crate::{Settings, serve_mcp};
 
 const JSON: &str = "application/json";
@@ -390,4 +390,19 @@ async fn a_connections_session_without_a_user_is_a_wall() {
     let named = json!({"query": "safe of the workshop", "user_id": "default"});
     let found = tool("guild-b", "search_memories", named).await;
     assert!(found.to_string().contains("90210"), "the user `default` has all its sessions: {found}");
+}
+
+#[tokio::test]
+async fn summaries_of_a_model_stand_in_the_context() {
+    let server = with_window().await;
+    let context = async |turns: u32| {
+        done(&server, Some("ada"), "get_context", json!({"session_id": "kiln", "turns": turns})).await
+    };
+    let written = context(4).await["summaries"][0].as_str().unwrap().to_owned();
+    assert!(
+        written.ends_with("summary of messages 1 to 4] The relay of the kiln was replaced in Gdansk."),
+        "{written}"
+    );
+    let all = context(8).await;
+    assert_eq!(all.get("summaries"), None, "its messages are shown: {all}");
 }

@@ -193,8 +193,8 @@ fn get_context() -> Tool {
         "get_context",
         "Resume a conversation",
         Effect::Reads,
-        "Read the working context of one conversation as a whole: its facts, a summary of its beginning, its last messages, open \
-         tasks and environment. Call this once when you resume a conversation or take over work, instead of many \
+        "Read the working context of one conversation as a whole: its facts, a summary of its beginning with what a model has \
+         written about it (`summaries`), its last messages, open tasks and environment. Call this once when you resume a conversation or take over work, instead of many \
          searches.",
     )
 }

@@ -24,7 +24,7 @@ use crate::output::Output;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts\n  \
-        strata eval evals/reading --reading\n  strata eval evals/cases --cases\n  strata eval evals/prompts --prompts\n  strata eval DIR --foreign"
+        strata eval evals/reading --reading\n  strata eval evals/cases --cases\n  strata eval DIR --cases --held-out\n  strata eval evals/prompts --prompts\n  strata eval DIR --foreign"
 )]
 pub(crate) struct Args {
     /// The folder with the sets
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// Measure the state of working conversations, whose sentences have their roles; DIR holds the conversations
     #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "conflicts", "reading"])]
     cases: bool,
+    /// With `--cases`: take only the tenth of the conversations that the training of the reader holds out, by their ids
+    #[arg(long, requires = "cases")]
+    held_out: bool,
     /// Measure what prompts still tell of long conversations, by strategy and budget; DIR holds conversations with
     /// questions, or sets if `--set` names them
     #[arg(long, conflicts_with_all = ["runs", "learn", "conflicts", "reading", "cases"])]
@@ -93,10 +96,10 @@ struct ReportsJson {
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let (dir, json) = (&args.dir, args.json.json);
     if args.cases {
-        return run_cases(dir, args.verbose, json, context, output).await;
+        return run_cases(&args, context, output).await;
     }
     if args.prompts {
-        return run_prompts(&args, context, output).await;
+        return Box::pin(run_prompts(&args, context, output)).await;
     }
     if args.reading {
         return run_reading(dir, args.verbose, json, context, output).await;
@@ -181,17 +184,20 @@ async fn run_reading(
 }
 
 /// Measures the state of working conversations, in a temporary store.
-async fn run_cases(dir: &Path, verbose: bool, json: bool, context: &Context, output: &mut Output) -> Outcome {
-    let set = evals::cases::load(dir)?;
+async fn run_cases(args: &Args, context: &Context, output: &mut Output) -> Outcome {
+    let mut set = evals::cases::load(&args.dir)?;
+    if args.held_out {
+        set.keep_held_out();
+    }
     let engine = strata::engine(&context.config, strata::open_store(&StoreUrl::Memory).await?)?;
     let bar = ProgressBar::new(set.conversations.len() as u64);
     let report = evals::cases::run(&engine, &set, &mut |done| bar.set_position(done as u64)).await;
     bar.finish_and_clear();
     let report = report?;
-    if json {
+    if args.json.json {
         return Ok(output.json(&report)?);
     }
-    show(&evals::cases::table(&report), if verbose { &report.notes } else { &[] }, output)
+    show(&evals::cases::table(&report), if args.verbose { &report.notes } else { &[] }, output)
 }
 
 /// The most conversations of a set whose prompts are measured: its longest.

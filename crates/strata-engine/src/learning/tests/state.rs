@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 
 use super::fixture::*;
-use crate::{Ended, Engine};
+use crate::prompt::{History, PromptSettings, SummarySettings};
+use crate::{Ended, Engine, PromptRequest};
 use strata_core::error::{Error, Result};
 use strata_core::ports::{
     CaseRole, PairReading, Reader, Relation, SentenceInContext, SentencePair, SentenceReading, TurnInContext,
@@ -151,4 +152,33 @@ async fn a_long_history_is_judged_job_by_job() {
     engine.learning.learn_all().await.unwrap();
     assert_eq!(state(&world, &engine).await.observed.judged, 70);
     assert!(jobs_of(&world, "state").await.len() >= 3);
+}
+
+#[tokio::test]
+async fn the_reader_chooses_the_sentences_of_the_summary_unless_a_setting_forbids_it() {
+    for by_reader in [true, false] {
+        let world = world();
+        let summary = SummarySettings { by_reader, ..SummarySettings::default() };
+        let settings = PromptSettings {
+            summary,
+            history: History::Rolling,
+            recent_exchanges: 1,
+            fold_step: 2,
+            ..PromptSettings::default()
+        };
+        let engine = reading(&world, false).0.with_prompts(settings).unwrap();
+        for _ in 0..4 {
+            said(&world, &engine, Role::User, "How is it?").await;
+            let reply = "Well, let me see about it. The mill stands still (fact). Good luck with that.";
+            said(&world, &engine, Role::Assistant, reply).await;
+            engine.learning.learn_all().await.unwrap();
+        }
+        let request = PromptRequest::new(session("s"), "and now?");
+        let prompted = engine.prompting.prompt(&world.user, &request).await.unwrap();
+        let text = prompted.prompt.text().unwrap();
+        let (_, rest) = text.split_once("<conversation_summary>").unwrap();
+        let (summary, _) = rest.split_once("</conversation_summary>").unwrap();
+        assert!(summary.contains("The mill stands still (fact)."), "{summary}");
+        assert_eq!(summary.contains("let me see about it"), !by_reader, "{summary}");
+    }
 }

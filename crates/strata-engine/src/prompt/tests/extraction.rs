@@ -156,7 +156,7 @@ fn numbers_of_versions_sections_and_parts_are_no_devices() {
         "203.0.113.77 - - [04/May/2031:10:15:32 +0000] \"GET /kiln HTTP/1.1\" 200 17",
         "2031/05/04 10:15:32 [error] 31#31: upstream timed out, client: 203.0.113.77, server: kiln",
     ] {
-        let state = Rules::built_in().read_alone(Role::User, text, &FilterSettings::default());
+        let state = Rules::built_in().read_alone(Role::User, text, &FilterSettings::default()).diagnostic;
         assert_eq!(state.device_ip, None, "{text}");
         assert!(!is_device(text), "{text}");
     }
@@ -176,7 +176,7 @@ fn devices_have_names_and_serial_numbers_too() {
         ("the server v2 is slow", None),
         ("the server is slow", None),
     ] {
-        let state = Rules::built_in().read_alone(Role::User, text, &FilterSettings::default());
+        let state = Rules::built_in().read_alone(Role::User, text, &FilterSettings::default()).diagnostic;
         assert_eq!(state.device_name.as_deref(), name, "{text}");
     }
 }

@@ -62,6 +62,21 @@ async fn a_conversation_is_recorded_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
+async fn evicted_turns_are_not_recorded_again() {
+    let world = World::with(|settings| {
+        settings.learn.max_entries = 1;
+        settings.learn.delay_secs = Some(0);
+    });
+    world.exchange(&["one"], reply("two")).await;
+    world.exchange(&["one", "two", "three"], reply("four")).await;
+    world.engine.learning.learn_all().await.unwrap();
+    world.exchange(&["one", "two", "three", "four", "five"], reply("six")).await;
+    let turns = world.turns().await;
+    assert_eq!(turns.len(), 6, "{turns:?}");
+    assert_eq!(turns[0], "user: one (evicted)");
+}
+
+#[tokio::test]
 async fn a_reply_made_again_and_a_question_said_otherwise_leave_recall() {
     let world = World::new();
     world.exchange(&["one"], reply("two")).await;

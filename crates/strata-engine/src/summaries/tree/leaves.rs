@@ -1,8 +1,8 @@
 //! The leaves of a session's tree: runs of whole turns of about a chunk each, with an overlap between neighbours.
 
 use super::{MAX_LEAVES, tokens_of};
-use crate::learn::extractive::{self, label};
 use crate::learn::tree::{CHUNK_TOKENS, ContentType, OVERLAP_TOKENS, chunks};
+use crate::line::said_line;
 use crate::prompt::{FilterSettings, RawLogs, strip};
 use crate::summaries::Summaries;
 use strata_core::error::Result;
@@ -56,8 +56,7 @@ impl Summaries {
         let (turns, is_cut) = self.tail(user, session, first, enough).await?;
         // The last turn of the previous leaf is read again for the overlap.
         let before = self.visible(user, &session.id, first.saturating_sub(1), first).await?.pop();
-        let is_spoken = turns.iter().any(|turn| turn.role == Role::Assistant);
-        let chinese = extractive::is_chinese(turns.iter().map(|turn| turn.content.as_str()));
+        let is_spoken = turns.iter().any(|turn| turn.role == Role::Assistant || turn.name != turns[0].name);
         let content = if is_spoken {
             ContentType::Conversation
         } else {
@@ -65,18 +64,18 @@ impl Summaries {
                 &turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n"),
             )
         };
-        let overlap = before.map(|turn| said(&turn, chinese)).unwrap_or_default();
-        Ok((self.leaves(&turns, overlap, chinese, is_cut), content))
+        let overlap = before.as_ref().map(said).unwrap_or_default();
+        Ok((self.leaves(&turns, overlap, is_cut), content))
     }
 
     /// Joins turns until they fill a leaf. The last leaf is returned only if it is full, or if it is the only one and
     /// more turns follow (`is_cut`).
-    fn leaves(&self, turns: &[Turn], mut overlap: String, chinese: bool, is_cut: bool) -> Vec<Leaf> {
+    fn leaves(&self, turns: &[Turn], mut overlap: String, is_cut: bool) -> Vec<Leaf> {
         let room = CHUNK_TOKENS - OVERLAP_TOKENS;
         let mut leaves: Vec<Leaf> = Vec::new();
         let mut open: Option<Leaf> = None;
         for turn in turns {
-            let text = said(turn, chinese);
+            let text = said(turn);
             let tokens = self.tokens.count(&text);
             if open.as_ref().is_some_and(|leaf| leaf.tokens + tokens > room) {
                 leaves.extend(open.take().map(|leaf| self.overlapped(leaf, &mut overlap)));
@@ -128,8 +127,7 @@ impl Summaries {
     }
 }
 
-/// A turn as text, with its speaker.
-fn said(turn: &Turn, chinese: bool) -> String {
-    let text = strip(&turn.content, &FilterSettings::default(), RawLogs::Removed);
-    format!("{}{}", label(Some(turn.role), chinese), text.trim())
+/// A turn as text, with its day and speaker.
+fn said(turn: &Turn) -> String {
+    said_line(turn, strip(&turn.content, &FilterSettings::default(), RawLogs::Removed).trim())
 }

@@ -47,7 +47,7 @@ async fn a_tree_grows_with_its_session() {
     assert_eq!(levels(&engine).await, [], "fewer than 3,000 tokens are no tree");
     record_long(&engine, 8..12).await;
     summarise(&engine).await;
-    assert_eq!(levels(&engine).await, [(1, 0, 9), (3, 0, 9)], "a leaf of whole turns, and the root");
+    assert_eq!(levels(&engine).await, [(1, 0, 8), (3, 0, 8)], "a leaf of whole turns, and the root");
     record_long(&engine, 12..64).await;
     summarise(&engine).await;
     let found = levels(&engine).await;
@@ -58,13 +58,13 @@ async fn a_tree_grows_with_its_session() {
     }
     assert_eq!(
         found.iter().filter(|(level, ..)| *level == 2).collect::<Vec<_>>(),
-        [&(2, 0, 45)],
+        [&(2, 0, 44)],
         "one full group"
     );
     let rows = rows(&engine, "tree").await;
     let roots: Vec<_> = rows.iter().filter(|row| row.level == 3).collect();
     assert!(roots.windows(2).all(|pair| pair[1].base_id == Some(pair[0].id)), "a chain of roots");
-    assert_eq!((roots[0].base_id, roots.last().unwrap().end_seq), (None, 54));
+    assert_eq!((roots[0].base_id, roots.last().unwrap().end_seq), (None, 53));
     assert!(
         rows.iter().all(|row| row.output_tokens > 0 && row.output_tokens <= row.input_tokens),
         "{rows:?}"
@@ -83,7 +83,7 @@ async fn summaries_by_a_model_are_batched_and_counted() {
     assert_eq!(work.spent.calls, 1, "for twelve turns");
     let asked = model.take_asked();
     assert!(asked[0].starts_with("The text below is one part of something longer"), "{}", asked[0]);
-    assert!(asked[0].contains("User: Item 0.0 of the report") && !asked[0].contains("Item 10.0"));
+    assert!(asked[0].contains("user] Item 0.0 of the report") && !asked[0].contains("Item 10.0"));
     assert_eq!(
         rows(&engine, "tree").await.last().unwrap().text,
         "leaf 0",
@@ -121,7 +121,7 @@ async fn leaves_that_a_crash_left_are_not_made_again() {
     let nothing = Withdrawn::default();
     let writer = Writer::new(engine.summaries.model.as_deref(), &nothing);
     assert!(engine.summaries.grow_tree(&ann(), &stored, writer).await.is_err());
-    assert_eq!(levels(&engine).await, [(1, 0, 9), (1, 10, 18)]);
+    assert_eq!(levels(&engine).await, [(1, 0, 8), (1, 9, 17)]);
     model.take_asked();
     assert!(engine.summaries.tree_is_due(&ann(), &stored).await.unwrap());
     model.says("root");
@@ -129,7 +129,7 @@ async fn leaves_that_a_crash_left_are_not_made_again() {
     let asked = model.take_asked();
     assert_eq!(asked.len(), 1, "only the root: {asked:?}");
     assert!(asked[0].contains("leaf 0") && asked[0].contains("leaf 1"));
-    assert_eq!(levels(&engine).await.last(), Some(&(3, 0, 18)));
+    assert_eq!(levels(&engine).await.last(), Some(&(3, 0, 17)));
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn logs_alone_make_no_leaf_and_no_new_root() {
     model.take_asked();
     grow(&engine).await;
     assert_eq!(model.take_asked().len(), 0);
-    assert_eq!(levels(&engine).await, [(1, 0, 9), (3, 0, 9)]);
+    assert_eq!(levels(&engine).await, [(1, 0, 8), (3, 0, 8)]);
 }
 
 #[tokio::test]
@@ -286,20 +286,18 @@ async fn a_deleted_statement_leaves_the_next_root() {
         let Fixture { engine, model, .. } = if speaks { with_model(|_| ()) } else { without_model(|_| ()) };
         let secret = "My neighbour Odile pays me 700 francs for the cider press.";
         say(&engine, Role::User, secret).await;
-        record_long(&engine, 1..22).await;
+        record_long(&engine, 1..13).await;
         let memory =
             crate::NewMemory::new("Odile the neighbour pays the user 700 francs for the cider press");
         let id = engine.memories.add(&ann(), vec![memory]).await.unwrap()[0].id;
         model.says("The pump has a fan. Odile, a neighbour, pays 700 francs for the cider press.");
-        model.says("The report goes on.");
-        model.says("The pump has a fan. Neighbour Odile pays 700 francs for the press for cider.");
         grow(&engine).await;
         let root = |rows: Vec<Summary>| rows.into_iter().rfind(|row| row.level == 3).unwrap();
         let before = root(rows(&engine, "tree").await);
         assert!(before.text.contains("Odile"), "{}", before.text);
         engine.memories.delete(&ann(), id).await.unwrap();
         model.take_asked();
-        record_long(&engine, 22..44).await;
+        record_long(&engine, 13..44).await;
         for _ in 0..4 {
             model.says("The pump was repaired. Odile the neighbour pays 700 francs for the cider press.");
         }
