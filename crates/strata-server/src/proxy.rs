@@ -20,6 +20,7 @@ mod models;
 mod names;
 mod reading;
 mod recalled;
+mod receiving;
 mod recorder;
 mod relay;
 mod remember;

@@ -8,6 +8,7 @@ mod harness;
 mod memory;
 mod names;
 mod passing;
+mod receiving;
 mod replies;
 mod stored;
 mod upstream;
