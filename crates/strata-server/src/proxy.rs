@@ -16,6 +16,7 @@ mod doors;
 mod forward;
 mod housekeeping;
 mod left;
+mod locating;
 mod models;
 mod names;
 mod reading;

@@ -15,6 +15,7 @@ use strata_engine::{Ending, KeptBy};
 use super::compaction::compact;
 use super::forward::{relayed, unread};
 use super::housekeeping::is_housekeeping;
+use super::locating::locate;
 use super::names::Asker;
 use super::recalled::{Recalled, Recorded, WhyNothing, tell_stable};
 use super::receiving::{Received, receive};
@@ -55,7 +56,7 @@ pub(crate) async fn chat(
     let stored = body.stored();
     let ids = || stored.iter().map(String::as_str);
     stored::check(app, Some(&asker.user).filter(|_| caller.has_key()), ids())?;
-    let upstream = upstream_of(app, parts.uri.path(), &body, ids().collect())?;
+    let upstream = upstream_of(app, &parts, &body, ids().collect()).await?;
     let place = Place {
         app: app.clone(),
         upstream: upstream.number,
@@ -122,14 +123,16 @@ async fn pass_unread(app: &App, caller: &Caller, parts: Parts, bytes: Bytes) -> 
 }
 
 /// The upstream that serves a chat. A chat stays with the upstream that it begins with.
-fn upstream_of<'a>(
+async fn upstream_of<'a>(
     app: &'a App,
-    path: &str,
+    parts: &Parts,
     body: &ChatBody<'_>,
     stored: Vec<&str>,
 ) -> Result<&'a Upstream, ApiError> {
-    let by_path = Asked::of_path(path);
-    app.proxy().upstreams.choose(&Asked { model: body.model().or(by_path.model), stored, ..by_path })
+    let by_path = Asked::of_path(parts.uri.path());
+    let asked = Asked { model: body.model().or(by_path.model), stored, ..by_path };
+    locate(app, parts, &asked).await;
+    app.proxy().upstreams.choose(&asked)
 }
 
 /// A chat with memory, while it is being served.
