@@ -60,6 +60,9 @@ async fn names_are_taken_in_their_order() {
     check(chat, &webui, json!({"user": "u-3", "user_id": "noor", "memory_id": "m"}), "noor", "m").await;
     check(chat, &webui, fields.clone(), "u-1", "c-1").await;
     check(chat, &gateway, fields.clone(), "u-2", "c-2").await;
+    let libre = [("x-librechat-user-id", "65f1c0ffee"), ("x-librechat-conversation-id", "c-9")];
+    check(chat, &libre, fields.clone(), "65f1c0ffee", "c-9").await;
+    check(responses, &libre, json!({"conversation": "c-4"}), "65f1c0ffee", "c-9").await;
     check(chat, &[], fields, "u-3", "c-3").await;
     check(responses, &[], json!({"safety_identifier": "u-4", "conversation": {"id": "c-4"}}), "u-4", "c-4")
         .await;

@@ -359,3 +359,24 @@ async fn what_mem0_alone_has_is_refused_and_never_passed_on() {
     }
     assert!(chatting.upstream.received().is_empty());
 }
+
+#[tokio::test]
+async fn an_upstream_has_a_time_limit_of_its_own() {
+    // It takes connections and never answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", silent.local_addr().unwrap()).parse().unwrap();
+    let slow = UpstreamSettings {
+        models: vec![ModelPattern::new("slow-*")],
+        url,
+        api: UpstreamApi::OpenAi,
+        key: None,
+        timeout: Some(Duration::from_millis(50)),
+        transport: Default::default(),
+        retries: 0,
+    };
+    let chatting = Chatting::with(|proxy| proxy.upstreams = vec![slow]).await;
+    let answer = chatting.chat_with(json!({"model": "slow-1", "messages": [user("one")]})).await;
+    assert_eq!(answer.status, 504, "{}", answer.body);
+    let answer = chatting.chat_with(json!({"model": "m", "messages": [user("two")]})).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+}
