@@ -5,20 +5,14 @@ use std::sync::Arc;
 use strata_core::store::{KeyQuery, Page, Removed};
 use strata_core::{Error, SessionId, UserId};
 use strata_engine::Engine;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::answers::Answers;
 use crate::keys::Keys;
+use crate::room::Rooms;
 use crate::settings::Settings;
 use crate::telemetry::Meters;
 use crate::upstream::ProxyState;
-
-/// Bodies are counted in units of this many bytes.
-const UNIT: usize = 1024;
-
-/// The bytes of a body that are read before a request takes a permit or room: a client that declares a body and does not send
-/// it holds neither. Each connection may hold as many, 256 MiB at the most with the usual limit of 1024 connections.
-pub(crate) const FIRST_BYTES: usize = 256 * 1024;
 
 /// The state of a server, shared by all its requests. Cloning it is cheap.
 #[derive(Clone)]
@@ -29,9 +23,7 @@ struct Parts {
     settings: Settings,
     meters: Meters,
     permits: Semaphore,
-    /// The room for the bodies of chats: for large ones, and for small ones, which do not wait for the large.
-    bodies: Arc<Semaphore>,
-    small_bodies: Arc<Semaphore>,
+    rooms: Rooms,
     answers: Answers,
     keys: Keys,
     proxy: ProxyState,
@@ -41,22 +33,11 @@ impl App {
     /// A server over `engine`.
     pub fn new(engine: Engine, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.max_concurrent_requests.clamp(1, Semaphore::MAX_PERMITS));
-        let [bodies, small_bodies] =
-            [Room::Large, Room::Small].map(|room| Arc::new(Semaphore::new(room.units(&settings))));
+        let rooms = Rooms::new(&settings);
         let answers = Answers::new(settings.max_bytes_under_way);
         let proxy = ProxyState::new(&settings.proxy);
         let (meters, keys) = (Meters::new(), Keys::default());
-        Self(Arc::new(Parts {
-            engine,
-            settings,
-            meters,
-            permits,
-            bodies,
-            small_bodies,
-            answers,
-            keys,
-            proxy,
-        }))
+        Self(Arc::new(Parts { engine, settings, meters, permits, rooms, answers, keys, proxy }))
     }
 
     /// The use-cases.
@@ -122,35 +103,8 @@ impl App {
         &self.0.answers
     }
 
-    /// Waits until there is room for the body of a chat beside those that are under way. A body that is larger than all
-    /// the room takes all of it.
-    pub(crate) async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let (room, places) = match bytes <= FIRST_BYTES {
-            true => (Room::Small, &self.0.small_bodies),
-            false => (Room::Large, &self.0.bodies),
-        };
-        let units = bytes.div_ceil(UNIT).min(room.units(&self.0.settings)) as u32;
-        // The semaphore is never closed.
-        Arc::clone(places).acquire_many_owned(units).await.ok()
-    }
-}
-
-/// A share of the room for the bodies of chats.
-#[derive(Clone, Copy)]
-enum Room {
-    /// For bodies that have more than [`FIRST_BYTES`]: three quarters.
-    Large,
-    /// For all others: the last quarter.
-    Small,
-}
-
-impl Room {
-    fn units(self, settings: &Settings) -> usize {
-        let small = settings.max_bytes_under_way / 4;
-        let bytes = match self {
-            Self::Large => settings.max_bytes_under_way - small,
-            Self::Small => small,
-        };
-        (bytes / UNIT).clamp(1, u32::MAX as usize)
+    /// The room for the bodies of chats.
+    pub(crate) fn rooms(&self) -> &Rooms {
+        &self.0.rooms
     }
 }

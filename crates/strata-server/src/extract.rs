@@ -20,8 +20,9 @@ use hyper::body::{Frame, SizeHint};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
-use crate::app::{App, FIRST_BYTES};
+use crate::app::App;
 use crate::error::ApiError;
+use crate::room::FIRST_BYTES;
 
 /// How many bytes of a body that is too large are still read and discarded. A client that sends without reading sees
 /// the answer only after it has finished sending. A client that never finishes is cut off.
@@ -142,17 +143,20 @@ pub(crate) async fn begun(request: Request, limit: usize, timeout: Duration) -> 
     let reading = async {
         let mut first = VecDeque::new();
         let mut bytes = 0;
-        while bytes < FIRST_BYTES
-            && let Some(frame) = rest.frame().await
-        {
+        while bytes < FIRST_BYTES {
+            let Some(frame) = rest.frame().await else {
+                // Now its length is known.
+                rest = Body::empty();
+                break;
+            };
             let frame = frame
                 .map_err(|_| ApiError::invalid("the body ended before it was complete; send it again"))?;
             bytes += frame.data_ref().map_or(0, Bytes::len);
             first.push_back(frame);
         }
-        Ok::<_, ApiError>(first)
+        Ok::<_, ApiError>((first, rest))
     };
-    let first = tokio::time::timeout(timeout, reading).await.map_err(|_| late())??;
+    let (first, rest) = tokio::time::timeout(timeout, reading).await.map_err(|_| late())??;
     Ok(Request::from_parts(parts, Body::new(BegunBody { first, rest })))
 }
 
@@ -241,8 +245,10 @@ async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Byte
     let mut body = request.into_body();
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut too_large = declared > limit;
-    // A buffer that grows would be copied, and takes up to three times the memory.
-    let mut bytes = Vec::with_capacity(if too_large { 0 } else { declared });
+    // A buffer that grows would be copied, and takes up to three times the memory. The part of it that is never written takes
+    // none, so a body of unknown length gets the largest.
+    let most = body.size_hint().upper().map_or(limit, |upper| usize::try_from(upper).unwrap_or(limit));
+    let mut bytes = Vec::with_capacity(if too_large { 0 } else { most.min(limit) });
     while !too_large && let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|_| ApiError::invalid("the body ended before it was complete; send it again"))?;
@@ -252,6 +258,7 @@ async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Byte
         }
     }
     if !too_large {
+        bytes.shrink_to_fit();
         return Ok(bytes.into());
     }
     if !waits {

@@ -256,6 +256,8 @@ impl FromRequestParts<App> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
         let caller = Self::read(&parts.headers, &parts.extensions)?;
+        // Also where no handler asks for the user: a request that is passed on, or a WebSocket.
+        caller.named([])?;
         // The other methods read their names from the query themselves. A name that a POST ignored would put one user's words
         // among another's. A browser cannot send headers with a WebSocket.
         let is_named = parts.method == Method::POST || is_websocket(&parts.headers);

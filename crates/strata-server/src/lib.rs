@@ -25,6 +25,7 @@ mod layers;
 mod mcp;
 mod moment;
 mod proxy;
+mod room;
 mod route;
 mod router;
 mod routes;

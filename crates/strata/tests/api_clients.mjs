@@ -30,6 +30,12 @@ async function openai() {
   assert.equal(words, "reply to " + asked);
   const chat = await client("chat").chat.completions.create({ model: "m", messages: [{ role: "user", content: asked }] });
   assert.equal(chat.choices[0].message.content, "reply to " + asked);
+  let streamed = "";
+  const asking = { model: "m", messages: [{ role: "user", content: asked }], stream: true };
+  for await (const chunk of await client("chat-streamed").chat.completions.create(asking)) {
+    streamed += chunk.choices[0]?.delta?.content ?? "";
+  }
+  assert.equal(streamed, "reply to " + asked);
   const tools = [{ type: "function", name: "weather", strict: false, parameters: { type: "object", properties: {} } }];
   const input = [{ role: "user", content: "call weather" }];
   const call = (await client("tools").responses.create({ model: "m", input, tools })).output[0];

@@ -104,6 +104,18 @@ def anthropics():
     messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
     answer = ask("tools", {"messages": messages}, tools=[tool])
     assert answer.content[0].text == "reply to call weather", answer
+    # Documents and marked parts stay as they are, also in the message in front of which memory is put.
+    marked = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    source = {"type": "text", "media_type": "text/plain", "data": "The log of a voyage, in two parts."}
+    paper = {"type": "document", "source": source, "title": "Log", "citations": {"enabled": True}, **marked}
+    answer = ask("document", [paper, {"type": "text", "text": "what is my canoe called", **marked}])
+    assert answer.content[0].text == "reply to what is my canoe called", answer
+    messages = [{"role": "user", "content": [{"type": "text", "text": "call weather", **marked}]}]
+    call = ask("cached-tools", {"messages": messages}, tools=[tool]).content[0]
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": "sunny"}], **marked}
+    messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    answer = ask("cached-tools", {"messages": messages}, tools=[tool])
+    assert answer.content[0].text == "reply to call weather", answer
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
     answer = ask("image", [image, {"type": "text", "text": "what is this"}])
     assert answer.content[0].text == "reply to what is this", answer
@@ -139,11 +151,18 @@ def agents():
         agent = Agent(
             name="guide", instructions="be brief", tools=[weather], model=OpenAIResponsesModel("m", openai_client=client)
         )
-        return (await Runner.run(agent, question)).final_output
+        if not session.startswith("streamed"):
+            return (await Runner.run(agent, question)).final_output
+        result = Runner.run_streamed(agent, question)
+        async for _ in result.stream_events():
+            pass
+        return result.final_output
 
     assert asyncio.run(run("told", "my canoe is called Heron")) == "reply to my canoe is called Heron"
     assert asyncio.run(run("asked", "what is my canoe called")) == "reply to what is my canoe called"
     assert asyncio.run(run("tools", "call weather")) == "reply to call weather"
+    assert asyncio.run(run("streamed", "what is my canoe called")) == "reply to what is my canoe called"
+    assert asyncio.run(run("streamed-tools", "call weather")) == "reply to call weather"
     content = [{"type": "input_text", "text": "what is this"}, {"type": "input_image", "image_url": IMAGE_URL}]
     items = [{"role": "user", "content": content}]
     assert asyncio.run(run("image", items)) == "reply to what is this"
@@ -217,11 +236,17 @@ def pydantic_ai():
         """The weather of a place."""
         return "sunny"
 
+    async def streamed(agent, question):
+        async with agent.run_stream(question) as result:
+            return await result.get_output()
+
     for name, model in kinds:
         told = Agent(model(name + "-told"), instructions="be brief").run_sync("my canoe is called Heron")
         assert told.output == "reply to my canoe is called Heron", (name, told.output)
         asked = Agent(model(name + "-asked")).run_sync("what is my canoe called")
         assert asked.output == "reply to what is my canoe called", (name, asked.output)
+        answer = asyncio.run(streamed(Agent(model(name + "-streamed")), "what is my canoe called"))
+        assert answer == "reply to what is my canoe called", (name, answer)
         called = Agent(model(name + "-tools"), tools=[weather]).run_sync("call weather")
         assert called.output == "reply to call weather", (name, called.output)
         seen = Agent(model(name + "-image")).run_sync(["what is this", image])
@@ -290,6 +315,10 @@ def llama_index():
         called = model(name + "-tools").chat_with_tools([tool], user_msg="call weather")
         call = model(name + "-tools").get_tool_calls_from_response(called)[0]
         assert (call.tool_name, call.tool_kwargs) == ("weather", {"place": "Lisbon"}), call
+        result = ChatMessage(role="tool", content="sunny", additional_kwargs={"tool_call_id": call.tool_id})
+        history = [ChatMessage(role="user", content="call weather"), called.message, result]
+        after = model(name + "-tools").chat(history)
+        assert after.message.content == "reply to call weather", after
         blocks = [TextBlock(text="what is this"), ImageBlock(url=IMAGE_URL)]
         seen = model(name + "-image").chat([ChatMessage(role="user", blocks=blocks)])
         assert seen.message.content == "reply to what is this", seen
@@ -318,6 +347,12 @@ def instructors():
     asked = ask("asked", "what is my canoe called")
     assert asked.choices[0].message.content == "reply to what is my canoe called", asked
     assert ask("tools", "call Weather", Weather).place == "Lisbon"
+    client = openai.OpenAI(base_url=URL, api_key=KEY, default_headers=headers("instructor", "streamed"), max_retries=0)
+    partial = instructor.from_openai(client).chat.completions.create_partial(
+        model="m", response_model=Weather, max_retries=0, messages=[{"role": "user", "content": "call Weather"}]
+    )
+    *_, last = partial
+    assert last.place == "Lisbon", last
     content = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
     assert ask("image", content).choices[0].message.content == "reply to what is this"
     fails(lambda: ask("errors", "fail 422"), "422", "as asked")
@@ -358,9 +393,40 @@ def azure():
     )
     answer = client.chat.completions.create(model="d", messages=[{"role": "user", "content": "my canoe is called Heron"}])
     assert answer.choices[0].message.content == "reply to my canoe is called Heron", answer
-    client = client.with_options(default_headers=headers("azure", "asked"))
-    answer = client.chat.completions.create(model="d", messages=[{"role": "user", "content": "what is my canoe called"}])
+    def of(session):
+        return client.with_options(default_headers=headers("azure", session), max_retries=0)
+
+    def ask(session, content, **more):
+        messages = content if isinstance(content, list) and "role" in content[0] else [{"role": "user", "content": content}]
+        return of(session).chat.completions.create(model="d", messages=messages, **more)
+
+    answer = ask("asked", "what is my canoe called")
     assert answer.choices[0].message.content == "reply to what is my canoe called", answer
+    chunks = ask("streamed", "what is my canoe called", stream=True)
+    words = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert words == "reply to what is my canoe called", words
+    # The newer path of the same service.
+    answer = of("responses").responses.create(model="d", input="what is my canoe called")
+    assert answer.output_text == "reply to what is my canoe called", answer
+    newer = openai.OpenAI(
+        base_url=ROOT + "/openai/v1/", api_key=KEY, default_headers={"api-key": KEY, **headers("azure", "newer")}
+    )
+    answer = newer.chat.completions.create(model="d", messages=[{"role": "user", "content": "what is my canoe called"}])
+    assert answer.choices[0].message.content == "reply to what is my canoe called", answer
+    newer = newer.with_options(default_headers={"api-key": KEY, **headers("azure", "newer-responses")})
+    answer = newer.responses.create(model="d", input="what is my canoe called")
+    assert answer.output_text == "reply to what is my canoe called", answer
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+    messages = [{"role": "user", "content": "call weather"}]
+    reply = ask("tools", messages, tools=[tool]).choices[0].message
+    call = reply.tool_calls[0]
+    assert (call.function.name, call.function.arguments) == ("weather", '{"place":"Lisbon"}'), call
+    messages += [reply, {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+    answer = ask("tools", messages, tools=[tool])
+    assert answer.choices[0].message.content == "reply to call weather", answer
+    content = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
+    assert ask("image", content).choices[0].message.content == "reply to what is this"
+    fails(lambda: ask("errors", "fail 422"), "422", "as asked")
 
 
 for step in [

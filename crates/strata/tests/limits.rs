@@ -12,6 +12,7 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::Server;
@@ -62,21 +63,81 @@ fn memory(server: &Server, name: &str) -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Sends a chat and waits for its answer, however long that takes.
-fn chat(server: &Server, messages: &Value) {
-    let body = json!({ "model": "m", "memory_id": "large", "messages": messages }).to_string();
+/// How a body is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    /// With its length.
+    Plain,
+    /// In chunks, so that nobody knows its length before it ends.
+    Chunked,
+    /// Compressed, with its length.
+    Packed,
+    /// Compressed and in chunks.
+    PackedInChunks,
+}
+
+/// A body as `gzip` compresses it.
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut gzip =
+        Command::new("gzip").arg("-1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut packed) = (gzip.stdin.take().unwrap(), Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(move || input.write_all(body).unwrap());
+        gzip.stdout.take().unwrap().read_to_end(&mut packed).unwrap();
+    });
+    assert!(gzip.wait().unwrap().success());
+    packed
+}
+
+/// Sends a chat to one of the APIs and waits for its answer, however long that takes.
+fn chat(server: &Server, path: &str, sending: Sending, messages: &Value) {
+    let body =
+        json!({ "model": "m", "max_tokens": 9, "memory_id": "large", "messages": messages }).to_string();
+    let body = match sending {
+        Sending::Plain | Sending::Chunked => body.into_bytes(),
+        Sending::Packed | Sending::PackedInChunks => gzip(body.as_bytes()),
+    };
+    let encoding = match sending {
+        Sending::Plain | Sending::Chunked => "",
+        Sending::Packed | Sending::PackedInChunks => "Content-Encoding: gzip\r\n",
+    };
+    let framing = match sending {
+        Sending::Plain | Sending::Packed => format!("Content-Length: {}", body.len()),
+        Sending::Chunked | Sending::PackedInChunks => "Transfer-Encoding: chunked".to_owned(),
+    };
     let mut stream = TcpStream::connect(server.address()).unwrap();
     write!(
         stream,
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nX-Strata-User: ann\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nX-Strata-User: ann\r\nConnection: close\r\n\
+         Content-Type: application/json\r\n{encoding}{framing}\r\n\r\n"
     )
     .unwrap();
-    stream.write_all(body.as_bytes()).unwrap();
+    match sending {
+        Sending::Plain | Sending::Packed => stream.write_all(&body).unwrap(),
+        Sending::Chunked | Sending::PackedInChunks => {
+            for piece in body.chunks(MIB) {
+                write!(stream, "{:x}\r\n", piece.len()).unwrap();
+                stream.write_all(piece).unwrap();
+                stream.write_all(b"\r\n").unwrap();
+            }
+            stream.write_all(b"0\r\n\r\n").unwrap();
+        }
+    }
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Letters of base64 that hardly shrink further when they are packed.
+fn letters(count: usize) -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let letter = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'a' + (state % 26) as u8)
+    };
+    (0..count).map(letter).collect()
 }
 
 #[test]
@@ -92,12 +153,20 @@ fn a_chat_of_60_mb_adds_at_most_two_and_a_half_times_its_size() {
         })
         .chain([json!({ "role": "user", "content": "what dried" })])
         .collect();
-    let image = json!({ "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{}", "A".repeat(BODY - MIB)) } });
+    let image = json!({ "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{}", letters(BODY - MIB)) } });
     let text = json!({ "type": "text", "text": "what is this" });
-    for (name, messages) in [
-        ("one long text", json!([{ "role": "user", "content": said(BODY - MIB) }])),
-        ("many messages", Value::from(many)),
-        ("an image", json!([{ "role": "user", "content": [text, image] }])),
+    let image = json!([{ "role": "user", "content": [text, image] }]);
+    let long = json!([{ "role": "user", "content": said(BODY - MIB) }]);
+    let many = Value::from(many);
+    let (completions, others) = ("/v1/chat/completions", "/v1/messages");
+    for (name, path, sending, messages) in [
+        ("one long text", completions, Sending::Plain, &long),
+        ("many messages", completions, Sending::Plain, &many),
+        ("an image", completions, Sending::Plain, &image),
+        ("many messages in chunks", completions, Sending::Chunked, &many),
+        ("an image in chunks", others, Sending::Chunked, &image),
+        ("a packed text", completions, Sending::Packed, &long),
+        ("a packed image in chunks", others, Sending::PackedInChunks, &image),
     ] {
         // A process of its own, so that one chat does not use what another has left.
         let file = directory.path().join(format!("{name}.db"));
@@ -105,9 +174,9 @@ fn a_chat_of_60_mb_adds_at_most_two_and_a_half_times_its_size() {
             &file,
             &[&upstream, "body_timeout_secs=600", "learn.enabled=false", "embedder=words", "log=warn"],
         );
-        chat(&server, &json!([{ "role": "user", "content": "hello, it rains" }]));
+        chat(&server, path, Sending::Plain, &json!([{ "role": "user", "content": "hello, it rains" }]));
         let before = memory(&server, "VmRSS:");
-        chat(&server, &messages);
+        chat(&server, path, sending, messages);
         let added = memory(&server, "VmHWM:").saturating_sub(before);
         let tenths = added * 10 / BODY;
         assert!(tenths <= MOST_TENTHS, "{name} adds {} MiB, {tenths} tenths of its body", added / MIB);

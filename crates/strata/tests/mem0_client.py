@@ -74,6 +74,20 @@ def hosted(url):
         raise AssertionError("this operator does not exist")
     except ValidationError as error:
         assert "`like`" in str(error), error
+    # Strata refuses what it does not have, and says so; nothing is passed on to a model's server.
+    for refused in [
+        lambda: client.feedback(memory_id=peanuts, feedback="POSITIVE"),
+        lambda: client.create_memory_export(schema={"type": "object"}, user_id="alice"),
+        lambda: client.get_memory_export(user_id="alice"),
+        lambda: client.get_summary(filters={"user_id": "alice"}),
+    ]:
+        try:
+            refused()
+        except Exception as error:  # noqa: BLE001
+            said = f"{error} {getattr(error, 'debug_info', '')} {getattr(getattr(error, 'response', None), 'text', '')}"
+            assert "Strata has no POST" in said and "mem0" in said, repr(error)
+        else:
+            raise AssertionError("it must be refused")
     others = client.get_all(filters={"user_id": "alice"})["results"]
     client.batch_delete([{"memory_id": others[0]["id"]}])
     client.delete_all(user_id="alice")

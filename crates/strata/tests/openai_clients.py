@@ -113,6 +113,27 @@ def langchain():
     assert words == "second words", words
 
 
-for step in [plain, streamed, tools, images, errors, langchain]:
+def remembered():
+    """Told in one conversation, and asked in others."""
+    answer = client("told").chat.completions.create(model="m", messages=[user("my canoe is called Heron")])
+    assert answer.choices[0].message.content == "reply to my canoe is called Heron"
+    question = "what is my canoe called"
+    raw = client("asked").chat.completions.with_raw_response.create(model="m", messages=[user(question)])
+    assert int(raw.headers["x-strata-memory-items"]) > 0, raw.headers
+    assert raw.parse().choices[0].message.content == "reply to " + question
+    chunks = client("asked-streamed").chat.completions.create(model="m", messages=[user(question)], stream=True)
+    words = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert words == "reply to " + question, words
+
+    def chain(session):
+        headers = {"X-Strata-User": "ada", "X-Strata-Session": session}
+        return ChatOpenAI(base_url=URL, api_key=KEY, model="m", default_headers=headers)
+
+    assert chain("asked-chain").invoke(question).content == "reply to " + question
+    words = "".join(chunk.content for chunk in chain("asked-chain-streamed").stream(question))
+    assert words == "reply to " + question, words
+
+
+for step in [plain, streamed, tools, images, errors, langchain, remembered]:
     step()
     print(step.__name__, "done")

@@ -35,8 +35,25 @@ fn openais_and_langchains_packages_chat_with_memory() {
     server.assert_running();
     assert!(output.status.success(), "{}", support::show(&output));
 
+    // Each question about the canoe was asked in a conversation of its own, and the cat was known from another one.
+    let asked_with = |question: &str, known: &str| {
+        let received = upstream.received();
+        let is_asked = |body: &Value| {
+            let sent = body["messages"].as_array().and_then(|all| all.last()).map(Value::to_string);
+            sent.is_some_and(|sent| {
+                let (block, rest) = sent.split_once("</strata_memory>").unwrap_or_default();
+                rest.contains(question) && block.contains(known)
+            })
+        };
+        received.iter().filter(|request| is_asked(&request.body)).count()
+    };
+    assert_eq!(asked_with("what is my cat called", "Miso"), 1);
+    assert_eq!(asked_with("what is my canoe called", "Heron"), 4);
+
     // The server records in the background that a client has disconnected. After it has stopped, everything is recorded.
     server.stop();
+    let learned = support::strata().args(["learn", "--store", &support::store_url(&file)]).output().unwrap();
+    assert!(learned.status.success(), "{}", support::show(&learned));
     let server = Server::start(&file);
     let mut client = server.client();
     let mut turns = |session: &str| {
@@ -47,6 +64,11 @@ fn openais_and_langchains_packages_chat_with_memory() {
         };
         (turns.iter().map(shown).collect::<Vec<_>>(), turns)
     };
+    for session in ["asked", "asked-streamed", "asked-chain", "asked-chain-streamed"] {
+        let (asked, _) = turns(session);
+        let expected = ["user: what is my canoe called", "assistant: reply to what is my canoe called"];
+        assert_eq!(asked, expected, "{session}: the block is not recorded");
+    }
     let (plain, _) = turns("plain");
     assert_eq!(plain, ["user: my cat is called Miso", "assistant: reply to my cat is called Miso"]);
     let (streamed, all) = turns("streamed");
@@ -74,6 +96,10 @@ fn openais_and_langchains_packages_chat_with_memory() {
     assert_eq!(all[1]["interrupted"], true);
     let (chain, _) = turns("chain");
     assert_eq!(chain.len(), 4, "{chain:?}");
+
+    let memories = client.get("/memories?user_id=ada&limit=1000").unwrap().json().to_string();
+    assert!(memories.contains("Heron"), "something is learned: {memories}");
+    assert!(!memories.contains("strata_memory") && !memories.contains("Remembered by Strata"), "{memories}");
 
     // The proxy's own fields are not forwarded to the model; only the recalled context is added before the questions.
     for request in upstream.received() {

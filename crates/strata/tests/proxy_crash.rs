@@ -9,8 +9,8 @@
 
 mod support;
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{Read, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -132,6 +132,201 @@ fn ask_several(store: &TestStore) {
     check_all(&servers[0], &chats, Begun::IsRecorded);
 }
 
+/// The deaths of the server while responses are worked on in the background, and after replies over WebSockets.
+const BACKGROUND_ROUNDS: usize = 6;
+const SOCKET_ROUNDS: u64 = 6;
+const SOCKET_CLIENTS: u64 = 4;
+const SOCKET_RECEIVED: u64 = 20;
+
+/// A request on a connection of its own: the body of the answer, if all of it came.
+fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
+    let bytes = exchange_with(address, method, path, body).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
+}
+
+/// A response in the background is recorded before a client has fetched its end. What was said is recorded before its id is told.
+#[test]
+fn a_response_in_the_background_is_recorded_before_its_end_is_fetched() {
+    let (upstream, store) = (Apis::start(), TestStore::sqlite());
+    let mut asked = Vec::new();
+    for round in 0..BACKGROUND_ROUNDS {
+        let server = store.serve(&settings(&upstream, Begun::IsRecorded));
+        let question = format!("question {round} that takes long");
+        let session = format!("background {round}");
+        let body = json!({"model": "m", "input": question, "background": true, "memory_id": session});
+        let made = ask(server.address(), "POST", "/v1/responses", &body.to_string()).unwrap();
+        assert_eq!(made["status"], "queued", "{made}");
+        let is_fetched = round % 2 == 0;
+        if is_fetched {
+            let path = format!("/v1/responses/{}", made["id"].as_str().unwrap());
+            let states: Vec<Value> =
+                (0..2).map(|_| ask(server.address(), "GET", &path, "").unwrap()["status"].take()).collect();
+            assert_eq!(states, ["in_progress", "completed"]);
+        }
+        server.kill();
+        asked.push(Chat { session, question, has_begun: true, has_ended: is_fetched });
+    }
+    let server = store.serve(&settings(&upstream, Begun::IsRecorded));
+    check_all(&server, &asked, Begun::IsRecorded);
+}
+
+/// A frame of a WebSocket with a text. A client masks what it sends.
+fn frame(text: &str, is_masked: bool) -> Vec<u8> {
+    let mut frame = vec![0x81];
+    let mask = u8::from(is_masked) << 7;
+    match text.len() {
+        length @ 0..=125 => frame.push(mask | length as u8),
+        length => {
+            frame.push(mask | 126);
+            frame.extend((length as u16).to_be_bytes());
+        }
+    }
+    let key: [u8; 4] = if is_masked { [7, 33, 5, 250] } else { [0; 4] };
+    if is_masked {
+        frame.extend(key);
+    }
+    frame.extend(text.bytes().enumerate().map(|(place, byte)| byte ^ key[place % 4]));
+    frame
+}
+
+/// Reads the text of the next frame.
+fn read_frame(stream: &mut impl Read) -> std::io::Result<String> {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head)?;
+    let mut length = usize::from(head[1] & 0x7f);
+    if length == 126 {
+        let mut more = [0; 2];
+        stream.read_exact(&mut more)?;
+        length = usize::from(u16::from_be_bytes(more));
+    }
+    let mut key = [0; 4];
+    if head[1] & 0x80 != 0 {
+        stream.read_exact(&mut key)?;
+    }
+    let mut text = vec![0; length];
+    stream.read_exact(&mut text)?;
+    text.iter_mut().enumerate().for_each(|(place, byte)| *byte ^= key[place % 4]);
+    Ok(String::from_utf8(text).unwrap())
+}
+
+/// Reads the head of a request or an answer.
+fn read_head(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// A model that answers each request for a response on a WebSocket.
+fn socket_model() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || answer_socket(stream));
+        }
+    });
+    address
+}
+
+fn answer_socket(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    read_head(&mut stream)?;
+    stream.write_all(
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    )?;
+    for number in 0.. {
+        let asked: Value = serde_json::from_str(&read_frame(&mut stream)?).unwrap();
+        let reply = reply_to(asked["input"].as_str().unwrap());
+        let id = format!("resp_{number}");
+        let content = json!([{"type": "output_text", "text": reply}]);
+        let output = json!([{"type": "message", "role": "assistant", "content": content}]);
+        for event in [
+            json!({"type": "response.created", "response": {"id": id, "output": []}}),
+            json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": reply}),
+            json!({"type": "response.completed", "response": {"id": id, "status": "completed", "output": output}}),
+        ] {
+            stream.write_all(&frame(&event.to_string(), false))?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks on one WebSocket until the server is dead.
+fn talk_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client: u64) -> Vec<Chat> {
+    let session = format!("socket-{client}-of-{round}");
+    let mut chats: Vec<Chat> = Vec::new();
+    let mut talk = || -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        write!(
+            stream,
+            "GET /v1/responses?model=m&session_id={session} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )?;
+        let head = read_head(&mut stream)?;
+        assert!(
+            head.starts_with("HTTP/1.1 101") && head.contains("x-strata-memory-recorded: true"),
+            "{head}"
+        );
+        for number in 0.. {
+            let question = format!("question {number} of {session}");
+            chats.push(Chat {
+                session: session.clone(),
+                question: question.clone(),
+                has_begun: false,
+                has_ended: false,
+            });
+            let request = json!({"type": "response.create", "model": "m", "input": question});
+            stream.write_all(&frame(&request.to_string(), true))?;
+            let chat = chats.last_mut().unwrap();
+            while !chat.has_ended {
+                chat.has_ended = read_frame(&mut stream)?.contains("response.completed");
+                chat.has_begun = true;
+            }
+            let _ = received.send(());
+        }
+        Ok(())
+    };
+    // The connection ends when the server is dead.
+    let _ = talk();
+    chats
+}
+
+/// A reply over a WebSocket is recorded before the message that ends it is passed on.
+#[test]
+fn a_reply_over_a_websocket_whose_end_a_client_saw_is_recorded() {
+    let store = TestStore::sqlite();
+    let upstream = format!("upstream=http://{}/v1", socket_model());
+    let lease = format!("learn.lease_secs={LEASE_SECS}");
+    let settings = [&*upstream, &*lease, "log=warn", "memory_deadline_ms=60000"];
+    let mut chats = Vec::new();
+    for round in 0..SOCKET_ROUNDS {
+        let server = store.serve(&settings);
+        let (received, receiving) = mpsc::channel();
+        let clients: Vec<_> = (0..SOCKET_CLIENTS)
+            .map(|client| {
+                let (address, received) = (server.address().to_owned(), received.clone());
+                thread::spawn(move || talk_until_cut(&address, &received, round, client))
+            })
+            .collect();
+        drop(received);
+        let ended = receiving.iter().take(SOCKET_RECEIVED as usize).count() as u64;
+        assert_eq!(ended, SOCKET_RECEIVED, "{}", server.log());
+        server.kill();
+        chats.extend(clients.into_iter().flat_map(|client| client.join().unwrap()));
+    }
+    let server = store.serve(&settings);
+    assert!(chats.iter().filter(|chat| chat.has_ended).count() as u64 >= SOCKET_ROUNDS * SOCKET_RECEIVED);
+    // What was said is recorded while the model works, so a reply may begin before.
+    check_all(&server, &chats, Begun::MayBeLost);
+}
+
 /// What holds for a reply of which a client has seen the beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
@@ -239,10 +434,14 @@ fn chat_with(
 
 /// The bytes until the connection ends, for any reason.
 fn exchange(address: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
+    exchange_with(address, "POST", path, body)
+}
+
+fn exchange_with(address: &str, method: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          X-Api-Key: sk-test\r\nAnthropic-Version: 2023-06-01\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );

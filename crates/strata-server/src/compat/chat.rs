@@ -308,6 +308,9 @@ impl<'a> ChatBody<'a> {
 }
 
 #[cfg(test)]
+mod tests;
+
+#[cfg(test)]
 impl ChatBody<'_> {
     /// The body for the upstream as one text.
     pub(crate) fn forwarded_text(

@@ -2,24 +2,23 @@
 
 use std::time::Instant;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_ENCODING;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use strata_core::scope::RecallScope;
 use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
 use strata_engine::{Ending, KeptBy};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::compaction::compact;
-use super::decoding::{encoding, unpacked};
 use super::forward::{relayed, unread};
 use super::housekeeping::is_housekeeping;
+use super::locating::locate;
 use super::names::Asker;
 use super::recalled::{Recalled, Recorded, WhyNothing, tell_stable};
+use super::receiving::{Received, receive};
 use super::recorder::{ExchangeRecorder, ExchangeStart};
 use super::relay::Recording;
 use super::stored::{self, Place};
@@ -28,7 +27,7 @@ use crate::app::App;
 use crate::compat::chat::reply::failure;
 use crate::compat::chat::{ChatApi, ChatBody, Forwarded};
 use crate::error::ApiError;
-use crate::extract::{begun, read_body_in_time};
+use crate::extract::begun;
 use crate::identity::Caller;
 use crate::telemetry::set_request_id;
 use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream};
@@ -36,9 +35,6 @@ use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream};
 /// The most text of a client's messages that is compared with its session and recorded. It is more than the context
 /// window of any model holds. Older messages were recorded when they were the last ones.
 const MAX_HEARD_BYTES: usize = 4 * 1024 * 1024;
-
-/// How much shorter a compressed text is at most, as a rule.
-const USUAL_COMPRESSION: usize = 16;
 
 /// Serves a chat in one of the APIs.
 pub(crate) async fn chat(
@@ -51,28 +47,16 @@ pub(crate) async fn chat(
     let settings = app.settings();
     let request = begun(request, settings.proxy.max_body_bytes, settings.body_timeout).await?;
     let (mut parts, body) = request.into_parts();
-    // A body of unknown length counts with what was read of it, until it is read.
-    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let _room = room(app, declared).await?;
-    let bytes = {
-        let limit = (settings.proxy.max_body_bytes, "proxy.max_body_bytes");
-        read_body_in_time(Request::from_parts(parts.clone(), body), limit, settings.body_timeout).await?
-    };
-    let _more_room = match bytes.len().saturating_sub(declared) {
-        0 => None,
-        more => room(app, more).await?,
-    };
-    let (bytes, _room_unpacked) = match unpack(app, &mut parts, &bytes).await? {
-        Unpacked::Plain => (bytes, None),
-        Unpacked::Decoded(bytes, room) => (bytes, room),
-        Unpacked::Unreadable => return pass_unread(app, &caller, parts, bytes).await,
+    let (bytes, _room) = match receive(app, &mut parts, body).await? {
+        Received::Readable(bytes, room) => (bytes, room),
+        Received::Unreadable(bytes, _room) => return pass_unread(app, &caller, parts, bytes).await,
     };
     let body = ChatBody::read(api, &bytes)?;
     let asker = Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
     let stored = body.stored();
     let ids = || stored.iter().map(String::as_str);
     stored::check(app, Some(&asker.user).filter(|_| caller.has_key()), ids())?;
-    let upstream = upstream_of(app, parts.uri.path(), &body, ids().collect())?;
+    let upstream = upstream_of(app, &parts, &body, ids().collect()).await?;
     let place = Place {
         app: app.clone(),
         upstream: upstream.number,
@@ -138,56 +122,17 @@ async fn pass_unread(app: &App, caller: &Caller, parts: Parts, bytes: Bytes) -> 
     Ok(response)
 }
 
-/// A body without its compression.
-enum Unpacked {
-    /// It is not compressed.
-    Plain,
-    /// It was, and takes this much room.
-    Decoded(Bytes, Option<OwnedSemaphorePermit>),
-    Unreadable,
-}
-
-/// Decodes a compressed body. The header that says how it is compressed is removed, because the body is passed on plain.
-async fn unpack(app: &App, parts: &mut Parts, bytes: &Bytes) -> Result<Unpacked, ApiError> {
-    let encoding = encoding(&parts.headers);
-    if encoding.is_empty() {
-        return Ok(Unpacked::Plain);
-    }
-    let limit = app.settings().proxy.max_body_bytes;
-    // Text is rarely compressed further; a body that needs all the room takes all of it.
-    for most in [bytes.len().saturating_mul(USUAL_COMPRESSION).min(limit), limit] {
-        let room = room(app, most).await?;
-        let (bytes, encoding) = (bytes.clone(), encoding.clone());
-        let decoded = tokio::task::spawn_blocking(move || unpacked(&encoding, &bytes, most)).await;
-        if let Some(decoded) = decoded.ok().flatten() {
-            parts.headers.remove(CONTENT_ENCODING);
-            return Ok(Unpacked::Decoded(decoded.into(), room));
-        }
-    }
-    Ok(Unpacked::Unreadable)
-}
-
-/// Waits until there is room for a body, as long as a client may take to send one.
-pub(super) async fn room(app: &App, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-    tokio::time::timeout(app.settings().body_timeout, app.room_for(bytes)).await.map_err(|_| {
-        ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "busy",
-            "too many large chats are under way (setting `max_bytes_under_way`); try again",
-        )
-        .retryable()
-    })
-}
-
 /// The upstream that serves a chat. A chat stays with the upstream that it begins with.
-fn upstream_of<'a>(
+async fn upstream_of<'a>(
     app: &'a App,
-    path: &str,
+    parts: &Parts,
     body: &ChatBody<'_>,
     stored: Vec<&str>,
 ) -> Result<&'a Upstream, ApiError> {
-    let by_path = Asked::of_path(path);
-    app.proxy().upstreams.choose(&Asked { model: body.model().or(by_path.model), stored, ..by_path })
+    let by_path = Asked::of_path(parts.uri.path());
+    let asked = Asked { model: body.model().or(by_path.model), stored, ..by_path };
+    locate(app, parts, &asked).await;
+    app.proxy().upstreams.choose(&asked)
 }
 
 /// A chat with memory, while it is being served.

@@ -31,6 +31,14 @@ pub(super) struct Decoded {
     left: usize,
 }
 
+impl Decoded {
+    /// Reserves the most bytes that there may be. The part that is never written takes no memory, and a buffer that grows would be
+    /// copied.
+    fn reserve(&mut self) {
+        self.bytes.reserve_exact(self.left);
+    }
+}
+
 impl Write for Decoded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("it is too large"))?;
@@ -102,20 +110,33 @@ pub(super) fn encoding(headers: &HeaderMap) -> String {
 
 /// A compressed body as it is; `None` if it cannot be read, or has more than `most` bytes.
 pub(super) fn unpacked(encoding: &str, bytes: &[u8], most: usize) -> Option<Vec<u8>> {
-    let mut decoder = Decoder::named(encoding, most)?;
-    let unpacked = decoder.feed(bytes, <[u8]>::to_vec);
-    // A body that was cut off is not the client's.
-    let is_whole = match &mut decoder {
-        Decoder::Gzip(decoder) => decoder.try_finish().is_ok(),
-        Decoder::Deflate(decoder) => decoder.try_finish().is_ok(),
-        Decoder::Unreadable => false,
-        Decoder::Plain | Decoder::Brotli(_) => true,
-    };
-    is_whole.then_some(unpacked)
+    match Decoder::named(encoding, most)? {
+        Decoder::Plain => Some(bytes.to_vec()),
+        Decoder::Unreadable => None,
+        // A body that was cut off is not the client's.
+        Decoder::Gzip(mut decoder) => {
+            decoder.get_mut().reserve();
+            decoder.write_all(bytes).and_then(|()| decoder.try_finish()).ok()?;
+            Some(take(decoder.get_mut()))
+        }
+        Decoder::Deflate(mut decoder) => {
+            decoder.get_mut().reserve();
+            decoder.write_all(bytes).and_then(|()| decoder.try_finish()).ok()?;
+            Some(take(decoder.get_mut()))
+        }
+        Decoder::Brotli(mut decoder) => {
+            decoder.get_mut().reserve();
+            decoder.write_all(bytes).and_then(|()| decoder.flush()).ok()?;
+            Some(take(decoder.get_mut()))
+        }
+    }
 }
 
+/// The bytes decoded so far.
 fn take(decoded: &mut Decoded) -> Vec<u8> {
-    std::mem::take(&mut decoded.bytes)
+    let mut bytes = std::mem::take(&mut decoded.bytes);
+    bytes.shrink_to_fit();
+    bytes
 }
 
 /// Compressed bodies: decoding ends at the limit, and pieces of a stream mean the same wherever they are cut.

@@ -13,6 +13,7 @@ use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::locating::locate;
 use super::reading::{Named, read_named};
 use super::recalled::{Recalled, Recorded, WhyNothing};
 use super::relay::{Recording, Relay};
@@ -45,6 +46,7 @@ pub(crate) async fn pass_on(
     stored::check(&app, owner.as_ref(), ids.iter().copied())?;
     let model = model.map(Cow::Owned).or(by_path.model);
     let asked = Asked { model, stored: ids, api: by_path.api };
+    locate(&app, &parts, &asked).await;
     let upstream = app.proxy().upstreams.choose(&asked)?;
     stored::check_list(upstream, &parts, caller.is_bound())?;
     let recording = match awaited_reply(&app, upstream, &parts, &asked) {

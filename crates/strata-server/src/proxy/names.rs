@@ -41,7 +41,7 @@ impl Asker {
         body: &ChatBody<'_>,
     ) -> Result<Self, ApiError> {
         let own = &body.names;
-        let foreign = ForeignNames::read(sources, headers, body)?;
+        let foreign = ForeignNames::read(sources, caller, headers, body)?;
         let named = caller.chat_user([&own.user_id], foreign.user.as_deref())?;
         let labelled = foreign.session.map(SessionId::new).transpose()?;
         let session = caller.session([&own.memory_id, &own.session_id, &own.run_id])?.or(labelled.clone());
@@ -84,9 +84,22 @@ struct ForeignNames {
 }
 
 impl ForeignNames {
-    fn read(sources: &NameSources, headers: &HeaderMap, body: &ChatBody<'_>) -> Result<Self, ApiError> {
-        let by_header = |names: &[String]| first(names, |name| header(headers, name));
-        let by_field = |paths: &[String], what| first(paths, |path| name(body.fields(), path, what));
+    /// Reads the names. If the key is bound to a user they are labels: a label that cannot be read, or that cannot name a
+    /// session, counts as not given. Otherwise it is an error.
+    fn read(
+        sources: &NameSources,
+        caller: &Caller,
+        headers: &HeaderMap,
+        body: &ChatBody<'_>,
+    ) -> Result<Self, ApiError> {
+        let are_labels = caller.is_bound();
+        let read = |name: Result<Option<String>, ApiError>| match name {
+            Err(_) if are_labels => Ok(None),
+            Ok(name) => Ok(name.filter(|name| !are_labels || is_session(name))),
+            name => name,
+        };
+        let by_header = |names: &[String]| first(names, |name| read(header(headers, name)));
+        let by_field = |paths: &[String], what| first(paths, |path| read(name(body.fields(), path, what)));
         let (user, within) = match by_field(&sources.user_fields, "user")? {
             Some((path, value)) if path == COMPOUND_FIELD => taken_apart(value),
             named => (named.map(|(_, value)| value), None),
@@ -96,10 +109,16 @@ impl ForeignNames {
         let named_user = by_header(&sources.user_headers)?.map(|(_, value)| value);
         Ok(Self {
             user: named_user.or(user),
-            session: session.map(|(_, value)| value).or(within),
+            session: session
+                .map(|(_, value)| value)
+                .or(within.filter(|name| !are_labels || is_session(name))),
             is_cache_key,
         })
     }
+}
+
+fn is_session(name: &str) -> bool {
+    SessionId::new(name).is_ok()
 }
 
 /// The first name that is one, and where it stands. All are read, because a wrong one is an error in any place.

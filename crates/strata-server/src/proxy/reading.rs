@@ -5,16 +5,16 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::chat::room;
 use super::decoding::{encoding, unpacked};
-use crate::app::{App, FIRST_BYTES};
+use super::receiving::room;
+use crate::app::App;
 use crate::compat::chat::name;
 use crate::compat::chat::splice::{self, Object};
 use crate::error::ApiError;
 use crate::extract::{Peeked, peeked};
 use crate::identity::Caller;
+use crate::room::{FIRST_BYTES, TakenRoom};
 
 /// The largest JSON body that is read. Larger ones have no model.
 const MAX_JSON_BYTES: usize = 8 * 1024 * 1024;
@@ -37,7 +37,7 @@ pub(super) struct Named {
     /// Whether all ids are known.
     is_read: bool,
     /// The room for the part of the body that was read, until it is passed on.
-    pub(super) room: Option<OwnedSemaphorePermit>,
+    pub(super) room: TakenRoom,
 }
 
 /// The forms of a body that are read.
@@ -77,7 +77,8 @@ pub(super) async fn read_named(
     let mut named = Named::of(form, &parts, &peek);
     let has_more = !peek.is_whole && named.model.is_none() && peek.bytes.len() >= FIRST_BYTES;
     if has_more && !is_too_large {
-        let room = room(app, declared.min(most)).await?;
+        // It is held as it came, to be passed on, and in one piece, to be read.
+        let room = room(app, declared.min(most).saturating_mul(2)).await?;
         peek = peeked(peek.body, most, timeout).await?;
         named = Named { room, ..Named::of(form, &parts, &peek) };
     }
@@ -120,7 +121,7 @@ fn json_names(bytes: &[u8]) -> Named {
     let id = |field: &&str| name(&object, field, "session").ok().flatten();
     let stored = ["previous_response_id", "conversation"].iter().filter_map(id).collect();
     let model = object.string("model").map(|model| model.into_owned());
-    Named { model, stored, is_read: true, room: None }
+    Named { model, stored, is_read: true, ..Named::default() }
 }
 
 /// The field `model` of a form.

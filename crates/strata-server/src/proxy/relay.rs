@@ -13,15 +13,15 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use hyper::body::Frame;
 use strata_engine::Ending;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::decoding::Decoder;
 use super::forward::{BodyError, IdleTimeoutBody};
 use super::recorder::{ExchangeRecorder, MayPass};
 use super::stored::Place;
-use crate::app::{App, FIRST_BYTES};
+use crate::app::App;
 use crate::compat::chat::ChatApi;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
+use crate::room::{FIRST_BYTES, TakenRoom};
 use crate::upstream::BackgroundId;
 
 /// A larger document is passed on without being read: no reply is that long.
@@ -48,8 +48,8 @@ pub(crate) struct Relay {
 struct Room {
     /// The size of the document, if the upstream says it.
     declared: Option<usize>,
-    waiting: Option<Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>>,
-    taken: Option<OwnedSemaphorePermit>,
+    waiting: Option<Pin<Box<dyn Future<Output = TakenRoom> + Send>>>,
+    taken: Option<TakenRoom>,
 }
 
 impl Room {
@@ -75,10 +75,10 @@ impl Room {
                 };
                 let app = app.clone();
                 // All of it at once: documents that each wait for more would wait for each other.
-                self.waiting.insert(Box::pin(async move { app.room_for(2 * whole).await }))
+                self.waiting.insert(Box::pin(async move { app.rooms().take(2 * whole).await }))
             }
         };
-        self.taken = ready!(waiting.as_mut().poll(context));
+        self.taken = Some(ready!(waiting.as_mut().poll(context)));
         self.waiting = None;
         Poll::Ready(())
     }

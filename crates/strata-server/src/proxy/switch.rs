@@ -40,7 +40,8 @@ pub(crate) enum Switch {
 pub(crate) struct MemoryUse {
     pub(crate) recalls: bool,
     pub(crate) records: bool,
-    /// Whether the request asks for it, so that nothing else switches memory off.
+    /// Whether the request says `on`, so that nothing else switches memory off. The other values only narrow what memory does:
+    /// a program may send one with all its requests.
     pub(crate) is_asked: bool,
 }
 
@@ -63,7 +64,7 @@ impl MemoryUse {
         Ok(Self {
             recalls: recalls && may(KeyScope::Read),
             records: records && may(KeyScope::Write),
-            is_asked: asked.is_some(),
+            is_asked: asked.as_deref() == Some("on"),
         })
     }
 

@@ -9,6 +9,7 @@ mod memory;
 mod names;
 mod new_session;
 mod passing;
+mod receiving;
 mod replies;
 mod stored;
 mod upstream;

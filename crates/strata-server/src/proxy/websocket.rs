@@ -24,9 +24,10 @@ use tokio::time::timeout;
 
 use super::forward::unread;
 use super::recalled::{Recalled, Recorded, WhyNothing};
-use crate::app::{App, FIRST_BYTES};
+use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Caller;
+use crate::room::FIRST_BYTES;
 use crate::upstream::{AnswerUse, Asked, answer_headers, decoded};
 use frames::{MAX_MESSAGE_BYTES, MessageReader};
 use listener::{Listener, Side};
@@ -146,7 +147,9 @@ async fn pump(
         }
         match reader.held() {
             0 => room = None,
-            held if held > FIRST_BYTES && room.is_none() => room = app.room_for(MAX_MESSAGE_BYTES).await,
+            held if held > FIRST_BYTES && room.is_none() => {
+                room = Some(app.rooms().take(MAX_MESSAGE_BYTES).await)
+            }
             _ => {}
         }
         to.write_all(piece).await?;

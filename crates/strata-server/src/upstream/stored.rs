@@ -1,7 +1,8 @@
 //! The responses and conversations that upstreams store: their paths, the upstream that keeps each, and its user.
 //!
 //! Requests of all users may go to an upstream with one key, so the provider cannot tell the users apart. Strata notes
-//! for whom it saw an id first. It is known to this process alone: an id from before a restart is unknown again.
+//! for whom it saw an id first. It is known to this process alone: an id from before a restart is unknown again. Its upstream
+//! is then asked for (`proxy::locating`); its user stays unknown until somebody uses it.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};

@@ -442,6 +442,27 @@ fn several_upstreams_are_configured() {
 }
 
 #[test]
+fn the_key_of_an_upstream_comes_from_the_environment_or_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "sk-from-a-file\n").unwrap();
+    // A variable that cargo sets for every test.
+    let text = format!(
+        "[[upstream]]\nmatch = \"a*\"\nurl = \"http://a\"\nkey_env = \"CARGO_PKG_NAME\"\n\
+         [[upstream]]\nmatch = \"b*\"\nurl = \"http://b\"\nkey_file = \"{}\"\n\
+         [[upstream]]\nurl = \"https://c\"\nproxy = \"https://ann:pass-77@proxy:3129\"",
+        file.display()
+    );
+    let config = with_file(&text).unwrap();
+    let upstreams = &config.server.proxy.upstreams;
+    assert_eq!(upstreams[0].key, Some(Secret::new(env!("CARGO_PKG_NAME"))));
+    assert_eq!(upstreams[1].key, Some(Secret::new("sk-from-a-file")), "without the end of its line");
+    assert_eq!(upstreams[2].key, None);
+    assert_eq!(upstreams[2].transport.proxy.as_ref().unwrap().to_string(), "https://proxy:3129");
+    assert!(!shown(&config, "upstream").contains("sk-from-a-file"));
+}
+
+#[test]
 fn the_way_to_an_upstream_is_configured() {
     let config = with_flags(&[("upstream_proxy", "http://ann:pass-77@proxy:3128")]).unwrap();
     let proxy = &config.server.proxy;

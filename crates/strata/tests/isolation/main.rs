@@ -83,6 +83,113 @@ fn check_text(world: &World, text: &str, what: &str) {
     }
 }
 
+/// The doors of the proxy, also those that the document does not list: the path, the field of the question, and whether it is a
+/// chat.
+const DOORS: [(&str, &str, bool); 14] = [
+    ("/v1/chat/completions", "messages", true),
+    ("/v1/responses", "input", true),
+    ("/v1/messages", "messages", true),
+    ("/api/chat", "messages", true),
+    ("/api/generate", "prompt", true),
+    ("/openai/deployments/d/chat/completions?api-version=1", "messages", true),
+    ("/openai/v1/chat/completions", "messages", true),
+    ("/openai/v1/responses", "input", true),
+    ("/openai/responses?api-version=1", "input", true),
+    ("/v1/completions", "prompt", false),
+    ("/v1/embeddings", "input", false),
+    ("/v1/responses/input_tokens", "input", false),
+    ("/v1/messages/count_tokens", "messages", false),
+    ("/openai/deployments/d/embeddings?api-version=1", "input", false),
+];
+
+/// A question at a door, with these names in the places where other programs put them.
+fn at_door((path, field, _): (&str, &str, bool), user: &str, session: &str) -> Call {
+    let question = "which garden do I like";
+    let mut body = json!({ "model": "any", "max_tokens": 9, "user": user, "safety_identifier": user,
+        "metadata": { "user_id": user }, "prompt_cache_key": session });
+    body[field] = match field {
+        "messages" => json!([{ "role": "user", "content": question }]),
+        _ => json!(question),
+    };
+    let names = [
+        ("X-OpenWebUI-User-Id", user),
+        ("X-OpenWebUI-Chat-Id", session),
+        ("X-LibreChat-User-Id", user),
+        ("X-LiteLLM-End-User-Id", user),
+        ("X-User-Id", user),
+    ];
+    Call {
+        method: "POST".to_owned(),
+        path: path.to_owned(),
+        headers: names.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        body: Some(body),
+        names_ann: false,
+        is_varied: false,
+    }
+}
+
+/// A key that is bound to bob takes them for labels. The model repeats its request, so the answer shows what it was told.
+#[test]
+fn names_of_other_programs_never_lead_to_anothers_memory() {
+    let mut world = World::new();
+    let (anns, bobs) = (world.key("ann", "read,write"), world.key("bob", "read,write"));
+    let before = world.rows_of("ann");
+    for door in DOORS {
+        let session = world.ann.session;
+        let mut call = at_door(door, "ann", session);
+        let answer = world.send(&bobs, &call);
+        let what = format!("{call:?} answered {} {}", answer.status, answer.text());
+        assert_eq!(answer.status, 200, "{what}");
+        check_text(&world, &answer.text(), &what);
+        // Strata's own name is a request for her.
+        call.headers.push(("X-Strata-User".to_owned(), "ann".to_owned()));
+        let answer = world.send(&bobs, &call);
+        let what = format!("{call:?} answered {} {}", answer.status, answer.text());
+        assert_eq!(answer.status, 403, "{what}");
+        check_text(&world, &answer.text(), &what);
+        assert_eq!(world.rows_of("ann"), before, "{door:?}");
+    }
+    // There is something to be seen: she is shown it.
+    for door in DOORS.into_iter().filter(|(_, _, is_chat)| *is_chat) {
+        let call = at_door(door, "ann", "another-session");
+        let answer = world.send(&anns, &call);
+        assert!(answer.text().contains(MARKER), "{door:?}: {}", answer.text());
+    }
+}
+
+/// A browser names the user in the address of a WebSocket.
+#[test]
+fn the_address_of_a_websocket_never_names_another_user() {
+    let mut world = World::new();
+    let key = world.key("bob", "read,write");
+    let before = world.rows_of("ann");
+    let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
+    for path in ["/v1/realtime?model=any", "/v1/responses?model=any", "/openai/v1/realtime?model=any"] {
+        for (more, header, status) in [
+            ("&user_id=ann", None, 403),
+            ("", Some(("X-Strata-User", "ann")), 403),
+            // The model does not upgrade the connection; it repeats the request.
+            ("", Some(("X-OpenWebUI-User-Id", "ann")), 200),
+            ("&user_id=bob&session_id=walks", None, 200),
+        ] {
+            let headers = upgrade.into_iter().chain(header);
+            let call = Call {
+                method: "GET".to_owned(),
+                path: format!("{path}{more}"),
+                headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                body: None,
+                names_ann: false,
+                is_varied: false,
+            };
+            let answer = world.send(&key, &call);
+            let what = format!("{call:?} answered {} {}", answer.status, answer.text());
+            assert_eq!(answer.status, status, "{what}");
+            check_text(&world, &answer.text(), &what);
+        }
+    }
+    assert_eq!(world.rows_of("ann"), before);
+}
+
 #[test]
 fn every_route_wants_a_key_with_its_scopes() {
     let mut world = World::new();

@@ -29,7 +29,8 @@ fn answer(stream: TcpStream) -> Option<()> {
             let mut found = lines.filter(|(field, _)| field.eq_ignore_ascii_case(name));
             found.next().map(|(_, value)| value.trim().to_owned())
         };
-        let mut shown = vec![0; field("content-length")?.parse().ok()?];
+        // A request for a WebSocket has no body.
+        let mut shown = vec![0; field("content-length").map_or(Some(0), |length| length.parse().ok())?];
         reader.read_exact(&mut shown).ok()?;
         let shown = String::from_utf8_lossy(&shown).into_owned();
         let message = json!({ "role": "assistant", "content": format!("{head} {shown}") });

@@ -66,6 +66,9 @@ impl Walled {
             ("/v1/messages", "MessagesRequest", "messages"),
             ("/api/chat", "OllamaChatRequest", "messages"),
             ("/api/generate", "OllamaGenerateRequest", "prompt"),
+            ("/openai/deployments/d/chat/completions", "ChatRequest", "messages"),
+            ("/openai/v1/chat/completions", "ChatRequest", "messages"),
+            ("/openai/responses?api-version=1", "ResponsesRequest", "input"),
         ] {
             let fields = self.document["components"]["schemas"][schema]["properties"].clone();
             for body in bodies(fields.as_object().unwrap(), question) {
@@ -87,7 +90,18 @@ impl Walled {
             ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "my garden?" }] })),
             ("/v1/responses", json!({ "input": "my garden?" })),
             ("/v1/messages", json!({ "messages": [{ "role": "user", "content": "my garden?" }] })),
+            ("/api/chat", json!({ "messages": [{ "role": "user", "content": "my garden?" }] })),
             ("/api/generate", json!({ "prompt": "my garden?" })),
+            (
+                "/openai/deployments/d/chat/completions",
+                json!({ "messages": [{ "role": "user", "content": "my garden?" }] }),
+            ),
+            (
+                "/openai/v1/chat/completions",
+                json!({ "messages": [{ "role": "user", "content": "my garden?" }] }),
+            ),
+            ("/openai/v1/responses", json!({ "input": "my garden?" })),
+            ("/openai/responses?api-version=1", json!({ "input": "my garden?" })),
         ] {
             body["memory_id"] = json!(OTHER);
             let answer = send(&mut self.client, self.key.as_deref(), "POST", path, &[], Some(&body));

@@ -73,10 +73,26 @@ fn serve(connection: TcpStream, strictness: Strictness, requests: &Mutex<Vec<Rec
         let target = head.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
         let fetched = path.strip_prefix("/v1/responses/resp_later_").filter(|_| head.starts_with("GET "));
-        let refused =
-            if strictness == Strictness::Document { documented::problem(path, &body) } else { None };
+        let refused = match strictness {
+            Strictness::Document => documented::problem(path, &body),
+            Strictness::Provider => azure_problem(target, &head),
+        };
+        // Azure's newer paths are OpenAI's own.
+        let path = match path {
+            "/openai/responses" | "/openai/v1/responses" => "/v1/responses",
+            path => path,
+        };
         let asked = (strictness, head.as_str(), &body);
+        let has_made = || {
+            let is_made = |one: &Received| one.head.starts_with("POST ") && one.head.contains("/responses ");
+            requests.lock().unwrap().iter().any(is_made)
+        };
         match path {
+            "/v1/models" => write_answer(stream, 200, "", &models())?,
+            "/v1/responses/resp_1" if head.starts_with("GET ") => match has_made() {
+                true => write_answer(stream, 200, "", &response("completed", json!([])))?,
+                false => write_answer(stream, 404, "", &upstream::error("it does not exist"))?,
+            },
             _ if refused.is_some() => {
                 write_answer(stream, 400, "", &api_of(path).failure(refused.unwrap_or_default()))?;
             }
@@ -110,6 +126,65 @@ fn serve(connection: TcpStream, strictness: Strictness, requests: &Mutex<Vec<Rec
         }
     }
     Ok(())
+}
+
+/// The models of every provider that the script knows.
+fn models() -> Value {
+    let model = |id: &str| json!({"id": id, "object": "model", "created": 1, "owned_by": "us"});
+    let known = ["claude-9", "gpt-9", "small-9"].map(model);
+    json!({"object": "list", "data": known})
+}
+
+/// The kinds of items that a request for a response may have.
+const ITEMS: [&str; 22] = [
+    "message",
+    "function_call",
+    "function_call_output",
+    "reasoning",
+    "item_reference",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "web_search_call",
+    "file_search_call",
+    "computer_call",
+    "computer_call_output",
+    "image_generation_call",
+    "code_interpreter_call",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+    "compaction",
+];
+
+/// The kinds of blocks that a message may have.
+const BLOCKS: [&str; 10] = [
+    "text",
+    "image",
+    "document",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "server_tool_use",
+    "web_search_tool_result",
+    "search_result",
+];
+
+/// The reason for which Azure would refuse a request.
+fn azure_problem(target: &str, head: &str) -> Option<&'static str> {
+    let rest = target.strip_prefix("/openai/")?;
+    if header(head, "api-key").as_deref() != Some("sk-test") {
+        return Some("Access denied due to a missing or invalid `api-key`");
+    }
+    // Only the newer paths have no version.
+    let has_version =
+        rest.starts_with("v1/") || target.contains("?api-version=") || target.contains("&api-version=");
+    (!has_version).then_some("Missing required query parameter: api-version")
 }
 
 /// One API.
@@ -208,8 +283,7 @@ impl Api for Responses {
         }
         for item in array(&body["input"]) {
             let kind = item["type"].as_str().unwrap_or("message").to_owned();
-            let known = ["message", "function_call", "function_call_output", "reasoning", "item_reference"];
-            if !known.contains(&kind.as_str()) {
+            if !ITEMS.contains(&kind.as_str()) {
                 return Some(format!("an item has the type `{kind}`"));
             }
             for part in array(&item["content"]) {
@@ -331,6 +405,9 @@ impl Api for Messages {
                 .iter()
                 .map(|part| part["type"].as_str().unwrap_or_default().to_owned())
                 .collect();
+            if let Some(kind) = kinds.iter().find(|kind| !BLOCKS.contains(&kind.as_str())) {
+                return Some(format!("messages: a block has the type `{kind}`"));
+            }
             let first_other = kinds.iter().position(|kind| kind != "tool_result");
             let last_result = kinds.iter().rposition(|kind| kind == "tool_result");
             if first_other < last_result && first_other.is_some() && last_result.is_some() {

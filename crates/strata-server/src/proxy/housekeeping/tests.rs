@@ -54,6 +54,83 @@ fn programs_that_ask_for_themselves_are_recognised() {
     assert!(is_housekeeping(&ChatBody::read(&Completions, text.as_bytes()).unwrap()));
 }
 
+/// Prompts with all the sections that the default ones of chat programs have: a task, guidelines, the form of the output, examples,
+/// and the conversation.
+#[test]
+fn prompts_in_the_shape_of_the_programs_defaults_are_recognised() {
+    const CHAT: &str = "### Chat History:\n<chat_history>\nUSER: my ferry leaves at nine, from which pier?\nASSISTANT: From the third one. Shall I draw a map?\n</chat_history>";
+    let sections = |task: &str, guidelines: &[&str], output: &str, examples: &[&str]| {
+        let list = |lines: &[&str]| lines.iter().map(|line| format!("- {line}\n")).collect::<String>();
+        format!(
+            "### Task:\n{task}\n### Guidelines:\n{}### Output:\n{output}\n### Examples:\n{}{CHAT}",
+            list(guidelines),
+            list(examples)
+        )
+    };
+    let raw = "Answer with the JSON object alone: no code fences, no greeting, no explanation.";
+    let language = "Use the main language of the chat; if there are several, use English.";
+    let title = sections(
+        "Generate a concise title of 3 to 5 words, with one emoji, that summarizes the chat history.",
+        &[
+            "It names the subject of the conversation.",
+            "No quotation marks and no formatting.",
+            language,
+            raw,
+        ],
+        "JSON format: { \"title\": \"your title here\" }",
+        &["{ \"title\": \"⛴ Morning Ferry\" }", "{ \"title\": \"🍞 Bread With Seeds\" }"],
+    );
+    let tags = sections(
+        "Generate 1-3 broad tags categorizing the main themes of the chat history, along with 1-3 more specific subtopic tags.",
+        &[
+            "Begin with wide fields (Travel, Cooking, Science).",
+            "If the content is too short, use only [\"General\"].",
+            language,
+            raw,
+        ],
+        "JSON format: { \"tags\": [\"tag1\", \"tag2\"] }",
+        &["{ \"tags\": [\"Travel\", \"Ferries\"] }"],
+    );
+    let follow_ups = sections(
+        "Suggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next in this conversation, based on the chat history.",
+        &[
+            "Write them from the user's point of view, towards the assistant.",
+            "Do not repeat what was answered.",
+            language,
+            raw,
+        ],
+        "JSON format: { \"follow_ups\": [\"Question 1?\", \"Question 2?\"] }",
+        &["{ \"follow_ups\": [\"When does the last one return?\"] }"],
+    );
+    let queries = sections(
+        "Analyze the chat history to determine the necessity of generating search queries, in the given language. By default, prioritize generating 1-3 broad queries unless it is certain that no more information is needed.",
+        &[
+            "Respond **EXCLUSIVELY** with a JSON object.",
+            "If nothing has to be looked up, return { \"queries\": [] }.",
+            "Today's date is: 2026-03-02.",
+        ],
+        "Strictly return in JSON format: { \"queries\": [\"query1\", \"query2\"] }",
+        &["{ \"queries\": [\"pier of the morning ferry\"] }"],
+    );
+    let completion = "### Task:\nYou are an autocompletion system. Continue the text in `<text>` based on the **completion type** in `<type>` and the given language.\n\n### **Instructions**:\n1. Analyze `<text>` for context and meaning.\n2. Use `<type>` to guide your output.\n3. Start as if you were directly continuing `<text>`. Do **not** repeat or answer it.\n4. If unsure, return { \"text\": \"\" }.\n\n### **Output Rules**:\n- Respond only in JSON format: { \"text\": \"<your_completion>\" }.\n\n### **Examples**:\nInput:\n<type>Search Query</type>\n<text>Ferries to</text>\nOutput:\n{ \"text\": \"the northern islands.\" }\n\n---\n### Context:\n<chat_history>\nUSER: my ferry leaves at nine\n</chat_history>\n<type>General</type>\n<text>and when must I</text>\n#### Output:";
+    for prompt in [&title, &tags, &follow_ups, &queries, completion] {
+        assert!(is_recognised(alone(prompt)), "{prompt}");
+    }
+    // LibreChat asks in one instruction, with the first exchange behind it, or in the instructions.
+    let order = "Provide a concise, 5-word-or-less title for the conversation, using title case conventions. Only return the title itself.";
+    let exchange = "User: my ferry leaves at nine\nAI: Noted.";
+    assert!(is_recognised(alone(&format!("{order}\n\nConversation:\n{exchange}"))));
+    assert!(is_recognised(instructed(order, &alone(exchange))));
+    // The same words in a person's question, who wants something made of a text of its own.
+    for text in [
+        "Generate 1-3 broad tags for my blog article about ferries, as JSON.",
+        "Suggest 3-5 follow-up questions that I can ask the captain after the interview.",
+        "Continue the text: and when must I",
+    ] {
+        assert!(!is_recognised(alone(text)), "{text}");
+    }
+}
+
 #[test]
 fn people_are_not() {
     for text in [

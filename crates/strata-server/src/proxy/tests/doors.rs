@@ -19,7 +19,7 @@ struct Door {
 
 const EVENTS: &str = "text/event-stream";
 
-const DOORS: [Door; 6] = [
+const DOORS: [Door; 9] = [
     Door {
         path: "/v1/chat/completions",
         asked: |text| json!({"model": "m", "messages": [user(text)]}),
@@ -67,6 +67,31 @@ const DOORS: [Door; 6] = [
         said: |text| json!({"model": "m", "response": text, "done": true, "done_reason": "stop"}),
         streamed: |words| lines(words, |word| json!({"response": word})),
         kind: "application/x-ndjson",
+    },
+    // Azure's newer paths are OpenAI's own.
+    Door {
+        path: "/openai/v1/chat/completions",
+        asked: |text| json!({"model": "m", "messages": [user(text)]}),
+        sent: |body| &body["messages"][0]["content"],
+        said: super::upstream::completion,
+        streamed: super::upstream::stream,
+        kind: EVENTS,
+    },
+    Door {
+        path: "/openai/v1/responses",
+        asked: |text| json!({"model": "m", "input": text}),
+        sent: |body| &body["input"],
+        said: response,
+        streamed: response_stream,
+        kind: EVENTS,
+    },
+    Door {
+        path: "/openai/responses?api-version=2025-03-01-preview",
+        asked: |text| json!({"model": "m", "input": text}),
+        sent: |body| &body["input"],
+        said: response,
+        streamed: response_stream,
+        kind: EVENTS,
     },
 ];
 
@@ -314,6 +339,37 @@ async fn a_reply_that_the_client_begins_is_one_turn() {
     assert_eq!(turns, expected);
 }
 
+/// A provider that stores nothing keeps no conversation: the client sends it whole each time.
+#[tokio::test]
+async fn a_response_that_is_not_stored_has_memory_and_is_recorded_once() {
+    let chatting = Chatting::start().await;
+    let known = json!({"user_id": "ada", "session_id": "t", "messages": [user("my canoe is called Heron")]});
+    chatting.server.post("/turns", known).await;
+    let door = DOORS[2];
+    let mut items = vec![json!({"role": "user", "content": "what is my canoe called"})];
+    for said in ["Heron.", "Green."] {
+        chatting.upstream.will(axum::Json(response(said)));
+        let body =
+            json!({"model": "m", "store": false, "include": ["reasoning.encrypted_content"], "input": items});
+        let answer = chatting.server.send(door.request("ada", "s", &body)).await;
+        assert_eq!(answer.header("x-strata-memory-recorded"), Some("true"));
+        let sent = chatting.upstream.last().json();
+        assert_eq!((&sent["store"], &sent["include"]), (&json!(false), &body["include"]));
+        items.extend(response(said)["output"].as_array().unwrap().iter().cloned());
+        items.push(json!({"role": "user", "content": "and which colour has it"}));
+        chatting.turns().await;
+    }
+    let sent = chatting.upstream.received()[0].json().to_string();
+    assert!(sent.contains("<strata_memory>") && sent.contains("Heron"), "{sent}");
+    let expected = [
+        "user: what is my canoe called",
+        "assistant: Heron.",
+        "user: and which colour has it",
+        "assistant: Green.",
+    ];
+    assert_eq!(chatting.turns().await, expected);
+}
+
 #[tokio::test]
 async fn a_conversation_that_the_provider_keeps_goes_on() {
     let chatting = Chatting::start().await;
@@ -368,6 +424,11 @@ async fn the_rest_of_each_api_is_passed_on() {
         (Method::GET, "/openai/models"),
         (Method::POST, "/v1/embeddings"),
         (Method::POST, "/v1/audio/speech"),
+        (Method::POST, "/v1/images/generations"),
+        (Method::POST, "/v1/images/edits"),
+        (Method::POST, "/v1/batches"),
+        (Method::GET, "/v1/batches/batch_1"),
+        (Method::POST, "/v1/files"),
     ] {
         let body = r#"{"messages":[{"role":"user","content":"count me"}]}"#;
         let request = request(method.clone(), path).header("content-type", "application/json");
@@ -495,6 +556,114 @@ proptest! {
                 let expected = format!("assistant: {}", words.concat());
                 let turns = chatting.turns().await;
                 assert_eq!(turns[1], expected, "{door:?}");
+            }
+        });
+    }
+}
+
+/// Streams that think, speak and call a tool, in each API that can.
+fn rich_streams() -> [(&'static str, Value, &'static str, String); 4] {
+    let named = |events: &[Value]| -> String {
+        let written =
+            |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+        events.iter().map(written).collect()
+    };
+    let chunk = |delta: Value, finish: Value| {
+        format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}))
+    };
+    let called = |id: Value, name: Value, arguments: &str| json!({"tool_calls": [{"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]});
+    let completions = [
+        chunk(json!({"role": "assistant", "reasoning_content": "hm, é"}), Value::Null),
+        chunk(json!({"content": "I "}), Value::Null),
+        chunk(json!({"content": "look."}), Value::Null),
+        chunk(called(json!("c1"), json!("look"), ""), Value::Null),
+        chunk(called(Value::Null, Value::Null, "{\"at\":\"长"), Value::Null),
+        chunk(called(Value::Null, Value::Null, "🦀\"}"), json!("tool_calls")),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let arguments = "{\"at\":\"长🦀\"}";
+    let reasoning =
+        json!({"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "hm, é"}]});
+    let call =
+        json!({"type": "function_call", "id": "f1", "call_id": "c1", "name": "look", "arguments": arguments});
+    let mut whole = response("I look.");
+    whole["output"].as_array_mut().unwrap().insert(0, reasoning.clone());
+    whole["output"].as_array_mut().unwrap().push(call.clone());
+    let begun =
+        json!({"type": "function_call", "id": "f1", "call_id": "c1", "name": "look", "arguments": ""});
+    let responses = named(&[
+        json!({"type": "response.created", "response": {"id": "resp_1", "output": []}}),
+        json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "hm, é"}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": reasoning}),
+        json!({"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "I "}),
+        json!({"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "look."}),
+        json!({"type": "response.output_item.added", "output_index": 2, "item": begun}),
+        json!({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "{\"at\":\"长"}),
+        json!({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "🦀\"}"}),
+        json!({"type": "response.output_item.done", "output_index": 2, "item": call}),
+        json!({"type": "response.completed", "response": whole}),
+    ]);
+    let start = |index: u32, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let delta =
+        |index: u32, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let stop = |index: u32| json!({"type": "content_block_stop", "index": index});
+    let messages = named(&[
+        json!({"type": "message_start", "message": {"model": "m-1", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}}),
+        start(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "hm, é"})),
+        delta(0, json!({"type": "signature_delta", "signature": "c2ln"})),
+        stop(0),
+        start(1, json!({"type": "text", "text": ""})),
+        delta(1, json!({"type": "text_delta", "text": "I look."})),
+        stop(1),
+        start(2, json!({"type": "tool_use", "id": "c1", "name": "look", "input": {}})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "{\"at\":\"长"})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "🦀\"}"})),
+        stop(2),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let tool = json!([{"function": {"name": "look", "arguments": {"at": "长🦀"}}}]);
+    let ollama: String = [
+        json!({"message": {"role": "assistant", "content": "", "thinking": "hm, é"}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "I "}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "look."}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "", "tool_calls": tool}, "done": false}),
+        json!({"message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop"}),
+    ]
+    .iter()
+    .map(|line| format!("{line}\n"))
+    .collect();
+    [
+        (DOORS[0].path, (DOORS[0].asked)("look around"), EVENTS, completions.concat()),
+        (DOORS[2].path, (DOORS[2].asked)("look around"), EVENTS, responses),
+        (DOORS[3].path, (DOORS[3].asked)("look around"), EVENTS, messages),
+        (DOORS[4].path, (DOORS[4].asked)("look around"), "application/x-ndjson", ollama),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A stream that thinks and calls a tool arrives as it was sent, wherever it is cut, and its words and its call are recorded.
+    #[test]
+    fn a_stream_with_thoughts_and_calls_arrives_as_it_was_sent(
+        cuts in proptest::collection::vec(any::<usize>(), 0..24),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            for (path, asked, kind, text) in rich_streams() {
+                let chatting = Chatting::start().await;
+                chatting.upstream.will_send(kind, pieces(&text, &cuts));
+                let request = request(Method::POST, path).header("x-strata-user", "ada").header("x-strata-session", "s");
+                let answer = chatting.server.send(request.body(Body::from(asked.to_string())).unwrap()).await;
+                assert_eq!(answer.body, text, "{path}");
+                assert_eq!(chatting.turns().await[1], "assistant: I look.", "{path}");
+                let turn = chatting.turn(1).await;
+                let call = &turn["tool_calls"][0];
+                assert_eq!(call["name"], "look", "{path}: {turn}");
+                assert!(call["arguments"].to_string().contains("长🦀"), "{path}: {turn}");
+                assert_eq!(turn["tool_calls"].as_array().unwrap().len(), 1, "{path}: {turn}");
             }
         });
     }

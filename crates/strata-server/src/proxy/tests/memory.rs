@@ -228,6 +228,32 @@ async fn a_stream_is_recorded_before_its_end_is_passed_on() {
     assert_eq!(answer["turns"][1]["content"], "Hello", "without waiting for anything");
 }
 
+/// Recording counts the tokens of a reply, so it does not end while the counting waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_end_of_a_reply_waits_for_a_slow_store_as_long_as_the_setting_says() {
+    let chatting = Chatting::with(|proxy| proxy.reply_wait = Some(Duration::from_millis(20))).await;
+    chatting.upstream.will_say("wait!");
+    crate::testing::WAIT.store(true, Ordering::SeqCst);
+    let answer = chatting.chat(json!([user("how long")])).await;
+    let early = chatting.server.get("/sessions/s/turns?user_id=ada").await.body;
+    crate::testing::WAIT.store(false, Ordering::SeqCst);
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "wait!");
+    assert_eq!(answer.header("x-strata-memory-recorded"), Some("later"));
+    assert!(early.contains("how long") && !early.contains("wait!"), "{early}");
+    assert_eq!(chatting.turns().await, ["user: how long", "assistant: wait!"], "it is recorded all the same");
+    assert_eq!(chatting.rows().await[0]["error_stage"], "recording");
+}
+
+#[tokio::test]
+async fn a_reply_that_is_recorded_in_time_is_no_failure() {
+    let chatting = Chatting::with(|proxy| proxy.reply_wait = Some(Duration::from_secs(60))).await;
+    let answer = chatting.chat(json!([user("how long")])).await;
+    assert_eq!(answer.header("x-strata-memory-recorded"), Some("later"), "it is not promised");
+    let turns = chatting.server.get("/sessions/s/turns?user_id=ada").await.json();
+    assert_eq!(turns["turns"][1]["content"], "ok", "without waiting for anything");
+    assert_eq!(chatting.rows().await[0]["error_stage"], Value::Null);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn chats_at_once_in_one_session_are_all_recorded() {
     const CHATS: usize = 32;

@@ -60,6 +60,9 @@ async fn names_are_taken_in_their_order() {
     check(chat, &webui, json!({"user": "u-3", "user_id": "noor", "memory_id": "m"}), "noor", "m").await;
     check(chat, &webui, fields.clone(), "u-1", "c-1").await;
     check(chat, &gateway, fields.clone(), "u-2", "c-2").await;
+    let libre = [("x-librechat-user-id", "65f1c0ffee"), ("x-librechat-conversation-id", "c-9")];
+    check(chat, &libre, fields.clone(), "65f1c0ffee", "c-9").await;
+    check(responses, &libre, json!({"conversation": "c-4"}), "65f1c0ffee", "c-9").await;
     check(chat, &[], fields, "u-3", "c-3").await;
     check(responses, &[], json!({"safety_identifier": "u-4", "conversation": {"id": "c-4"}}), "u-4", "c-4")
         .await;
@@ -184,6 +187,38 @@ async fn a_bound_key_takes_other_programs_names_for_labels() {
 }
 
 #[tokio::test]
+async fn a_label_of_a_bound_key_never_causes_a_refusal() {
+    let chatting = Chatting::start().await;
+    let keys = &chatting.server.app.engine().keys;
+    let (_, secret) = keys.create(NewKey::new(UserId::new("ada").unwrap()), &Counted(3)).await.unwrap();
+    let key = ("x-api-key", secret.reveal());
+    let (user, chat) = ("x-openwebui-user-id", "x-openwebui-chat-id");
+    let long = "c".repeat(2_000);
+    for (headers, body, session) in [
+        (vec![], json!({"user": 5}), "default"),
+        (vec![], json!({"user": ["eve"], "safety_identifier": {"id": 1}}), "default"),
+        (vec![], json!({"metadata": {"user_id": [1]}, "prompt_cache_key": 7}), "default"),
+        (vec![(user, "eve"), (user, "bob")], json!({}), "default"),
+        (vec![(chat, "c-1"), (chat, "c-2")], json!({}), "default"),
+        (vec![(chat, long.as_str())], json!({"prompt_cache_key": "second"}), "second"),
+        (vec![(chat, long.as_str()), ("x-librechat-conversation-id", "c-7")], json!({}), "c-7"),
+        (vec![], json!({"metadata": {"user_id": "{\"id\":\"d\",\"session_id\":\"a\\u0000b\"}"}}), "default"),
+    ] {
+        let headers: Vec<_> = [key].into_iter().chain(headers).collect();
+        for path in ["/v1/chat/completions", "/v1/messages"] {
+            let found = recorded(&chatting, path, &headers, body.clone()).await;
+            assert!(found.contains(&("ada".to_owned(), session.to_owned())), "{path} {body}: {found:?}");
+            assert!(found.iter().all(|(user, _)| user == "ada"), "{found:?}");
+        }
+    }
+    // Strata's own names are no labels.
+    let request = request(Method::POST, "/v1/chat/completions").header(key.0, key.1);
+    let answer =
+        chatting.server.send(request.body(Body::from(r#"{"user_id":5,"messages":[]}"#)).unwrap()).await;
+    assert_eq!(answer.status, 400);
+}
+
+#[tokio::test]
 async fn a_key_for_chats_has_as_much_memory_as_its_other_scopes() {
     for (scopes, recalls, records) in [
         ("chat", false, false),
@@ -228,6 +263,15 @@ async fn housekeeping_passes_bare_and_leaves_no_trace() {
     assert_eq!(chatting.upstream.last().json(), body);
     assert!(chatting.turns().await.is_empty());
     assert_eq!(chatting.rows().await, json!([]));
+    // A program may send these with all its requests, so they do not ask for memory here.
+    for switch in ["read", "write"] {
+        let mut request = chat_request(body.clone());
+        request.headers_mut().insert("x-strata-memory", switch.parse().unwrap());
+        let answer = chatting.server.send(request).await;
+        assert_eq!(answer.header("x-strata-memory-reason"), Some("housekeeping"), "{switch}");
+        assert_eq!(chatting.upstream.last().json(), body, "{switch}");
+        assert!(chatting.turns().await.is_empty(), "{switch}");
+    }
     // Who asks for memory gets it.
     let mut request = chat_request(body);
     request.headers_mut().insert("x-strata-memory", "on".parse().unwrap());

@@ -189,8 +189,52 @@ async fn a_chat_stays_with_the_upstream_that_keeps_it() {
         several.send(method, path, Value::Null).await;
         assert_eq!(several.llama.last().target, path);
     }
+    // The main upstream is asked whether it keeps this one.
     several.send(Method::GET, "/v1/responses/resp_unknown", Value::Null).await;
-    assert_eq!(several.seen(), [0, 5, 1]);
+    assert_eq!(several.seen(), [0, 5, 2]);
+}
+
+#[tokio::test]
+async fn an_upstream_is_asked_for_what_an_earlier_process_has_passed_on() {
+    let shown = |upstream: &ScriptedUpstream| {
+        upstream.received().iter().map(|one| format!("{} {}", one.method, one.target)).collect::<Vec<_>>()
+    };
+    for (more, address) in [
+        (json!({"previous_response_id": "resp_7"}), "GET /v1/responses/resp_7"),
+        (json!({"conversation": {"id": "conv_7"}}), "GET /v1/conversations/conv_7"),
+    ] {
+        let several = Several::start().await;
+        let mut body = json!({"model": "gpt-5", "input": "two"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        several.chatting.upstream.will((StatusCode::NOT_FOUND, "{}"));
+        for _ in 0..2 {
+            let request = request(Method::POST, "/v1/responses").header("authorization", "Bearer sk-client");
+            let request = request.header("x-strata-user", "ada").header("content-type", "application/json");
+            let answer =
+                several.chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+        assert_eq!(shown(&several.chatting.upstream), [address], "the model's own upstream does not keep it");
+        assert_eq!(shown(&several.llama), [address, "POST /v1/responses", "POST /v1/responses"]);
+        assert!(shown(&several.claude).is_empty(), "its API has no such thing");
+        let asked = &several.llama.received()[0];
+        assert_eq!(asked.header("authorization"), None, "the client's key is meant for another server");
+        assert!(asked.body.is_empty());
+    }
+    // By a path, and for a response that no upstream keeps.
+    let several = Several::start().await;
+    several.chatting.upstream.will((StatusCode::NOT_FOUND, "{}"));
+    several.send(Method::POST, "/v1/responses/resp_8/cancel", json!({})).await;
+    assert_eq!(shown(&several.llama), ["GET /v1/responses/resp_8", "POST /v1/responses/resp_8/cancel"]);
+    several.chatting.upstream.will((StatusCode::NOT_FOUND, "{}"));
+    several.llama.will((StatusCode::NOT_FOUND, "{}"));
+    several.send(Method::DELETE, "/v1/responses/resp_9", Value::Null).await;
+    let main = shown(&several.chatting.upstream);
+    assert_eq!(
+        main[1..],
+        ["GET /v1/responses/resp_9", "DELETE /v1/responses/resp_9"],
+        "it judges the request"
+    );
 }
 
 #[tokio::test]
@@ -214,7 +258,8 @@ async fn a_conversation_stays_with_the_upstream_that_keeps_it() {
         )
         .await;
     several.send(Method::GET, "/v1/conversations/conv_2/items", Value::Null).await;
-    seen([0, 3, 2]);
+    // It was asked first whether it keeps the conversation.
+    seen([0, 4, 2]);
     // A chat without memory, as one document and as a stream.
     let off = async |body: Value| {
         let request = request(Method::POST, "/v1/responses").header("x-strata-memory", "off");
@@ -226,7 +271,7 @@ async fn a_conversation_stays_with_the_upstream_that_keeps_it() {
     several.llama.will_stream(vec![Bytes::from(format!("data: {event}\n\n"))]);
     off(json!({"model": "gpt-5", "input": "two", "previous_response_id": "resp_5", "stream": true})).await;
     off(json!({"model": "gpt-5", "input": "three", "previous_response_id": "resp_6"})).await;
-    seen([0, 6, 2]);
+    seen([0, 7, 2]);
 }
 
 #[tokio::test]
@@ -313,4 +358,25 @@ async fn what_mem0_alone_has_is_refused_and_never_passed_on() {
         assert!(answer.json()["error"]["message"].is_string(), "{path}");
     }
     assert!(chatting.upstream.received().is_empty());
+}
+
+#[tokio::test]
+async fn an_upstream_has_a_time_limit_of_its_own() {
+    // It takes connections and never answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", silent.local_addr().unwrap()).parse().unwrap();
+    let slow = UpstreamSettings {
+        models: vec![ModelPattern::new("slow-*")],
+        url,
+        api: UpstreamApi::OpenAi,
+        key: None,
+        timeout: Some(Duration::from_millis(50)),
+        transport: Default::default(),
+        retries: 0,
+    };
+    let chatting = Chatting::with(|proxy| proxy.upstreams = vec![slow]).await;
+    let answer = chatting.chat_with(json!({"model": "slow-1", "messages": [user("one")]})).await;
+    assert_eq!(answer.status, 504, "{}", answer.body);
+    let answer = chatting.chat_with(json!({"model": "m", "messages": [user("two")]})).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
 }
