@@ -1,4 +1,4 @@
-//! What Strata believes after people have spoken: streams of messages whose changes are marked, and whole chats with what
+//! The beliefs of Strata after people have spoken: streams of messages whose changes are marked, and whole chats with what
 //! must be believed at the end, what must not, and questions. They run through recording, learning and recall.
 //!
 //! Start reading at [`load`] and [`run`]. `docs/evals.md` describes the format of the files.

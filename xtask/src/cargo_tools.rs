@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 pub(crate) struct CargoTool {
     name: &'static str,
     version: &'static str,
-    /// What `cargo install` is told about it.
+    /// The arguments of `cargo install`.
     flags: &'static [&'static str],
     opt_level: &'static str,
 }

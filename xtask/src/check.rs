@@ -10,7 +10,7 @@ use crate::tools::{self, SystemPackages};
 use crate::workspace::Workspace;
 use crate::{book, coverage, deny, packages, process, test_run, tidy, torture, training};
 
-/// What `--help` says about the steps; a test compares it with [`steps`].
+/// The text of `--help` about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
 The steps run in this order until one fails; a table at the end shows what each took.
   format     cargo fmt

@@ -124,7 +124,7 @@ const fn clocks(name: &'static str, package: &'static str, test: &'static str) -
     Campaign { name, work, rounds: None }
 }
 
-/// What became of a campaign.
+/// The result of a campaign.
 #[derive(Default)]
 struct Record {
     passed: u32,

@@ -173,7 +173,7 @@ impl Mem0File {
             let Remembered { id, user, content, created_at, updated_at, .. } = memory;
             FileMemory { id, user, content, at: updated_at.or(created_at) }
         };
-        // What has ended or was deleted needs no mending.
+        // A memory that has ended or was deleted needs no mending.
         let memories = contents.memories.into_iter().filter(Remembered::is_current).map(seen).collect();
         Ok(Self { source, memories })
     }

@@ -1,4 +1,4 @@
-//! What the server's extensions add to the tables: an index of trigrams (`pg_trgm`) and a column of vectors (`pgvector`).
+//! The additions of the server's extensions to the tables: an index of trigrams (`pg_trgm`) and a column of vectors (`pgvector`).
 //!
 //! Both are optional. A process that starts looks which of them the database has, adds what it may, and otherwise logs what a
 //! person has to do. Without them the store works as well, with a fallback that reads more. Start reading at [`prepare`].

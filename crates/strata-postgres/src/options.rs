@@ -70,7 +70,7 @@ impl PostgresOptions {
     }
 }
 
-/// What connections to an address are for.
+/// The purpose of the connections to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Reads and writes, on the primary.

@@ -206,7 +206,7 @@ fn owner(cells: &Cells<'_>) -> Outcome<Owner> {
 /// The value of `turns.follows` for a turn that begins a conversation; NULL stands for the turn before.
 const FOLLOWS_NOTHING: i64 = -1;
 
-/// What a turn follows, as it is stored.
+/// The turn that another one follows, as it is stored.
 pub(crate) fn follows(follows: Follows) -> Outcome<Option<i64>> {
     match follows {
         Follows::Previous => Ok(None),

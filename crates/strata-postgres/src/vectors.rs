@@ -36,7 +36,7 @@ const LOOK_EVERY: u32 = 100;
 #[derive(Default)]
 pub(crate) struct LargeUsers(Arc<Mutex<HashMap<String, Asked>>>);
 
-/// What is known of an index.
+/// The state of an index.
 enum Asked {
     /// The database is being asked, or builds it.
     Now,

@@ -18,12 +18,12 @@ pub(crate) struct Dirty {
     pub(crate) keys: BTreeSet<(UserId, KeyId)>,
     /// Users of whom something was destroyed.
     pub(crate) forgetting: BTreeSet<UserId>,
-    /// What was destroyed with everything in its folder: a user's session, or all of a user (`None`).
+    /// Items that were destroyed with everything in their folder: a user's session, or all of a user (`None`).
     pub(crate) emptied: BTreeSet<(UserId, Option<SessionId>)>,
 }
 
 impl Dirty {
-    /// What a change set changes.
+    /// The items that a change set changes.
     pub(crate) fn of(user: &UserId, changes: &ChangeSet) -> Self {
         let mut dirty = Self::default();
         for change in &changes.changes {
@@ -187,7 +187,7 @@ pub(crate) enum Owed {
     File(ItemKey),
     /// The files of a user's items that are gone are removed.
     Sweep(UserId),
-    /// What is left of a forgotten session or user is removed.
+    /// The remains of a forgotten session or user are removed.
     Empty(UserId, Option<SessionId>),
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct Seen {
     pub(crate) stat: Stat,
 }
 
-/// What a walk finds.
+/// The findings of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     /// The regular files with their paths.
@@ -194,7 +194,7 @@ impl Disk {
         (size > LARGE_FILE_BYTES).then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What lies at a path, without following a link.
+    /// The kind of the entry at a path, without following a link.
     fn lstat(&self, path: &str) -> io::Result<Option<fs::Metadata>> {
         match fs::symlink_metadata(self.absolute(path)) {
             Ok(metadata) => Ok(Some(metadata)),

@@ -27,7 +27,7 @@ const IDS_A_QUERY: usize = 500;
 /// How often a person's own changes are taken in before a file is written over them.
 const ROUNDS: usize = 4;
 
-/// What came of writing files.
+/// The result of writing files.
 #[derive(Debug, Default)]
 struct Written {
     /// Files that a person has changed since they were last seen.
@@ -40,10 +40,10 @@ struct Written {
     count: usize,
 }
 
-/// What is left to do.
+/// The rest of the work.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
-    /// What has failed.
+    /// The failures.
     pub(crate) failed: Vec<(Owed, Error)>,
     /// The items whose files another program is writing.
     pub(crate) postponed: Vec<ItemKey>,
@@ -218,7 +218,7 @@ impl Vault {
         Ok(written.into_iter().filter_map(|path| keys.remove(&path)).collect())
     }
 
-    /// What has to be done for one row.
+    /// The work for one row.
     fn plan(
         &self,
         row: &Row,
@@ -356,7 +356,7 @@ impl Vault {
     }
 }
 
-/// What has to be done for a row.
+/// The work for a row.
 enum Planned {
     Nothing,
     /// A person has changed the file.

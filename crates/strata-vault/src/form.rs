@@ -31,7 +31,7 @@ pub(crate) struct Keyed {
     pub(crate) turns: usize,
 }
 
-/// What a turn's file has beyond the turn.
+/// The parts of a turn's file beyond the turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TurnExtra {
     /// The time at which it was recorded, if it is another one than that at which it was said.

@@ -1,6 +1,6 @@
 //! A Markdown file with YAML front matter: reading it, and changing keys of the front matter while every other byte stays.
 //!
-//! What is deliberately left alone: the meaning of the keys ([`super::form`]).
+//! Deliberately left alone: the meaning of the keys ([`super::form`]).
 
 use serde_json::{Map, Value};
 use strata_core::nul::check_nul;
@@ -21,7 +21,7 @@ const VERBATIM: &str = "verbatim";
 pub(crate) struct Fault {
     /// The line, from 1.
     pub(crate) line: Option<u64>,
-    /// What is wrong, and what to do about it.
+    /// The mistake and its remedy.
     pub(crate) reason: String,
 }
 

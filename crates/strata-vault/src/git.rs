@@ -49,7 +49,7 @@ pub struct Git {
     drivers: Arc<Mutex<Vec<String>>>,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Committed {
     /// Nothing had changed.
@@ -111,7 +111,7 @@ impl Git {
         self.on_disk(move |git| Ok(message::describe(&git.root, &changes, &git.refused()))).await
     }
 
-    /// What is staged below these paths; `None` if nothing is.
+    /// The staged changes below these paths; `None` if there are none.
     async fn staged(
         &self,
         below: &[&str],
@@ -175,7 +175,7 @@ impl Git {
         self.text(&["log", &count, "--date=format:%Y-%m-%d %H:%M", "--format=%h  %ad  %s", "--", "."]).await
     }
 
-    /// What a commit has changed; without one, what has changed since the last commit.
+    /// The changes of a commit, or those since the last one.
     pub async fn diff(&self, commit: Option<&str>) -> Result<String> {
         self.expect_repository().await?;
         let plain = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
@@ -288,7 +288,7 @@ impl Committer {
 }
 
 async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
-    // What a person or an earlier process has left is committed at once.
+    // Changes that a person or an earlier process has left are committed at once.
     let mut schedule = Schedule::at_once();
     let mut told = None;
     loop {

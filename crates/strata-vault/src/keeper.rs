@@ -103,7 +103,7 @@ impl Keeper {
         let mut all = std::mem::take(&mut self.left);
         all.merge(dirty.clone());
         let unwritten = self.flush(all).await?;
-        // What could not be written before has told its callers.
+        // The callers of changes that could not be written before have been told.
         let own = unwritten.failed.into_iter().find(|(owed, _)| dirty.holds(owed));
         own.map_or(Ok(()), |(_, error)| Err(error))
     }

@@ -30,7 +30,7 @@ const COPIES: [&str; 6] = [".swp", ".swo", ".swn", ".bak", ".orig", ".tmp"];
 /// The name of a user whose folder does not tell it.
 pub(crate) const USER_FILE: &str = "user.json";
 
-/// What a folder holds.
+/// The kinds of folders by their content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Folder {
     /// Memories.
@@ -52,7 +52,7 @@ pub(crate) struct Place {
     pub(crate) conversation: Option<String>,
     /// Whether it lies among deleted files.
     pub(crate) deleted: bool,
-    /// What its folder holds.
+    /// The kind of its folder.
     pub(crate) folder: Folder,
     /// The kind of the file.
     pub(crate) file: FileKind,

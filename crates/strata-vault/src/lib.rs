@@ -4,7 +4,7 @@
 //! at any time. A write goes to the index first, which numbers it and refuses conflicts, then its files are written and
 //! flushed, and only then is it acknowledged. After a crash the missing files are written when the vault is opened next.
 //!
-//! What a person changes is found by comparing the files with a snapshot of them ([`sync`]). Deliberately absent: the
+//! Changes of a person are found by comparing the files with a snapshot of them ([`sync`]). Deliberately absent: the
 //! meaning of memories, HTTP, settings. Start reading at [`store`], then [`flush`] and [`sync`]; [`form`] says what a file holds.
 
 mod dirty;

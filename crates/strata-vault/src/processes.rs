@@ -1,4 +1,4 @@
-//! What other programs are doing in the vault: which files they write, and whether git works there. Only Linux tells.
+//! The activity of other programs in the vault: which files they write, and whether git works there. Only Linux tells.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -40,7 +40,7 @@ pub(crate) struct ItemKey {
     pub(crate) id: String,
 }
 
-/// What the file system says about a file.
+/// The facts of the file system about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) size: u64,

@@ -33,7 +33,7 @@ const MISSING: Duration = Duration::from_millis(400);
 /// How often git is asked whether it is done.
 const CHECKOUT: Duration = Duration::from_millis(200);
 
-/// What an event tells.
+/// The message of an event.
 enum Hint {
     /// Something happened at this path.
     Path(PathBuf),
@@ -147,7 +147,7 @@ struct Follower {
     checkout: Checkout,
 }
 
-/// What has been gathered.
+/// The gathered events.
 #[derive(Default)]
 struct Gathered {
     /// Files and folders.

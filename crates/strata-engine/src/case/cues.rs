@@ -277,7 +277,7 @@ pub(super) fn names_alternatives(text: &str) -> bool {
 const HINTED: [&str; 7] =
     ["hints at", "hint at", "points to", "makes me think", "sounds like", "looks like it could", "多半是"];
 
-/// What stands before the first alternative.
+/// The text before the first alternative.
 const PERHAPS_CHINESE: [&str; 8] =
     ["可能是", "也许是", "或许是", "会不会是", "估计是", "应该是", "要么是", "可能"];
 

@@ -41,7 +41,7 @@ const MAX_COMPARED: usize = 6;
 pub(crate) struct Case<'a> {
     state: &'a mut State,
     moment: Moment,
-    /// What the word patterns read in the turn.
+    /// The findings of the word patterns in the turn.
     by_rules: &'a State,
     /// Whether a sentence of the turn has announced another subject.
     has_announced: bool,
@@ -132,7 +132,7 @@ impl<'a> Case<'a> {
 
     /// Notes whether what was done has ended the problem: speakers who know the cause, have done something and turn to other
     /// things without a complaint are done.
-    /// What was done has to be about the case: small talk tells of deeds, too.
+    /// A deed has to be about the case: small talk tells of deeds, too.
     fn note_fix(&mut self, judged: &Judged, is_here: bool, is_about_case: bool) {
         let is_known = !self.subject().root_causes.is_empty();
         let observed = &mut self.state.observed;
@@ -290,7 +290,7 @@ impl<'a> Case<'a> {
                     CaseRole::RuledOut => drop_hypotheses(subject, ended, &terms(&judged.sentence.text)),
                     _ => drop_hypotheses(subject, ended, &HashSet::new()),
                 }
-                // What is solved needs no more testing.
+                // A solved problem needs no more testing.
                 if role == CaseRole::Resolved && !is_doubted {
                     subject.hypotheses.clear();
                 }
@@ -324,7 +324,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What a sentence says about the case, for telling small talk.
+/// The relation of a sentence to the case, for telling small talk.
 fn said(judged: &Judged) -> Said {
     match judged.role {
         _ if judged.says_nothing => Said::Nothing,

@@ -41,7 +41,7 @@ pub(crate) fn salient(
     let mut left = SALIENT_ROOM * most;
     let mut chosen = vec![None; said.len()];
     for (weight, place) in order {
-        // What is only said in passing gets the usual room.
+        // A remark in passing gets the usual room.
         let room = if weight > 2 { left } else { left.saturating_sub((SALIENT_ROOM - 1) * most) };
         let text = said[place].text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = if text.chars().count() > most { beginning(&text, most) } else { text };

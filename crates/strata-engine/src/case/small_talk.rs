@@ -128,7 +128,7 @@ pub(super) struct Links {
     pub(super) items: usize,
 }
 
-/// What the sentences before the present one say about the speakers' attention.
+/// The speakers' attention, as the sentences before the present one show it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attention {
     idle: u64,
@@ -225,7 +225,7 @@ impl Attention {
     }
 }
 
-/// What a sentence says about the case.
+/// The relation of a sentence to the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
     Nothing,

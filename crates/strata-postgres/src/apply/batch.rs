@@ -256,7 +256,7 @@ impl Queue {
             let touched = waiting.sessions();
             let key =
                 waiting.changes.idempotency.as_ref().map(|known| (waiting.user.clone(), known.key.clone()));
-            // What one change set of a batch expects is checked before the others are applied, so it may not follow another
+            // The expectations of a batch are checked before any of its change sets is applied, so it may not follow another
             // one to the same session.
             let overtaken = waiting.is_computed() && touched.iter().any(|one| sessions.contains(one));
             let repeated = key.as_ref().is_some_and(|key| keys.contains(key));

@@ -1,4 +1,4 @@
-//! What a lost answer to `COMMIT` meant.
+//! The meaning of a lost answer to `COMMIT`.
 //!
 //! The number of the transaction alone does not tell: a server that was restarted or replaced by its standby may have given it to
 //! another transaction. So something that the change set has created is looked for as well.
@@ -29,7 +29,7 @@ pub(super) struct Evidence {
     id: Uuid,
 }
 
-/// What [`Commit`] needs to know of the transaction. It is a statement of its own, because Citus lets no statement that writes return
+/// The facts about a transaction that [`Commit`] needs. It is a statement of its own, because Citus lets no statement that writes return
 /// what only the server in front knows.
 const WHICH: &str = "SELECT pg_current_xact_id()::text, extract(epoch FROM pg_postmaster_start_time())::text";
 
@@ -87,7 +87,7 @@ impl Commit {
         }
     }
 
-    /// What the server says of the transaction, if it is still the same server, and whether the evidence exists.
+    /// The server's word on the transaction, if it is still the same server, and whether the evidence exists.
     async fn look(
         &self,
         client: &Client,

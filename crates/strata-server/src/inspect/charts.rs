@@ -11,7 +11,7 @@ pub(super) const HEIGHT: f64 = 120.0;
 #[derive(Debug, Default)]
 pub(super) struct Chart {
     pub(super) title: &'static str,
-    /// What the chart shows, for people who do not see it.
+    /// The content of the chart, for people who do not see it.
     pub(super) description: String,
     /// The largest value, in words.
     pub(super) top: String,

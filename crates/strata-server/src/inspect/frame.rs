@@ -1,4 +1,4 @@
-//! What all pages share: the user, the navigation, the token of forms, and the headers of an answer.
+//! The parts that all pages share: the user, the navigation, the token of forms, and the headers of an answer.
 
 use askama::Template;
 use axum::extract::FromRequestParts;
@@ -35,9 +35,9 @@ const MAX_USERS: u32 = 200;
 pub(super) struct Asked {
     /// Whose data is shown.
     pub(super) user: Option<String>,
-    /// What was done before this page was opened.
+    /// The action that led to this page.
     pub(super) done: Option<String>,
-    /// What to search for, or the question to try.
+    /// The words to search for, or the question to try.
     pub(super) q: String,
     pub(super) kind: String,
     pub(super) state: String,
@@ -226,7 +226,7 @@ pub(super) fn new_token(app: &App) -> String {
     format!("{}{}", app.engine().next_id().simple(), app.engine().next_id().simple())
 }
 
-/// What was done, in words. The parameter is one of these names, so that no link can put words on a page.
+/// The result of an action, in words. The parameter is one of these names, so that no link can put words on a page.
 fn notice(done: &str) -> Option<&'static str> {
     Some(match done {
         "edited" => "The memory was edited. Its former statement stays in the history.",

@@ -170,7 +170,7 @@ fn is_filtered(asked: &Asked) -> bool {
     !(asked.q.trim().is_empty() && asked.kind.is_empty() && matches!(asked.state.as_str(), "" | "current"))
 }
 
-/// What follows on a page of a list.
+/// The links to the other pages of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     /// Nothing.

@@ -255,7 +255,7 @@ fn shortened(text: Clipped) -> String {
     if text.more > 0 { format!("{}…", text.text.trim_end()) } else { text.text }
 }
 
-/// What a form of the page does with the memory.
+/// The action of a form of the page.
 #[derive(Clone, Copy)]
 enum FormAction {
     Edit,

@@ -170,7 +170,7 @@ fn recall_charts(report: &Report) -> Vec<Chart> {
     ]
 }
 
-/// What failed in the last days, a sentence each.
+/// The failures of the last days, a sentence each.
 fn failures(report: &Report, room: &mut Room) -> Vec<String> {
     let failures = &report.failures;
     let was = |count: u64| if count == 1 { "was" } else { "were" };

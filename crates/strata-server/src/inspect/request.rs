@@ -105,7 +105,7 @@ pub(super) fn stages(trace: &Trace) -> Vec<Stage> {
     stages
 }
 
-/// What found the items, and where.
+/// The path that found the items, and its place.
 fn served_words(trace: &Trace) -> String {
     let place = match trace.scope {
         Scope::Session => "in this session",

@@ -26,7 +26,7 @@ pub(super) struct RequestRow {
     href: String,
     query: Clipped,
     asked: String,
-    /// What found its items; `None` if nothing did.
+    /// The path that found its items; `None` if none did.
     found_by: Option<&'static str>,
     items: u32,
     tokens: u32,
@@ -61,7 +61,7 @@ pub(super) fn found_by(path: RetrievalPath) -> Option<&'static str> {
     })
 }
 
-/// What is remarkable about a request: a class of the style sheet, and words.
+/// A remark about a request: a class of the style sheet, and words.
 pub(super) fn badges(row: &RequestMetric) -> Vec<(&'static str, &'static str)> {
     [
         (row.error_stage.is_some(), ("act", "failed")),

@@ -17,7 +17,7 @@ use super::{Keyed, TurnExtra};
 use crate::front::{Document, Fault};
 use crate::layout::{Folder, GLOBAL, Place};
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReadItem {
     /// The item.

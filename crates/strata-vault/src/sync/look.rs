@@ -29,7 +29,7 @@ const RACY_NANOS: i64 = 2_000_000_000;
 /// Files between two reports of progress.
 const FILES_A_REPORT: usize = 500;
 
-/// What a look has found.
+/// The findings of a look.
 pub(super) struct Look {
     /// New and changed files.
     pub(super) items: Vec<Item>,
@@ -60,7 +60,7 @@ impl Found {
     }
 }
 
-/// What came of reading one file.
+/// The result of reading one file.
 enum Looked {
     Same,
     Again(Entry),
@@ -270,7 +270,7 @@ impl Vault {
             }
             let elsewhere = snapshot.of(&item.key)?.filter(|entry| entry.path != item.found.path);
             if let Some(entry) = &elsewhere {
-                // What cannot be looked at may be there.
+                // An entry that cannot be looked at may be there.
                 let is_seen = || self.disk.stat(&entry.path).map_or(true, |stat| stat.is_some());
                 let there = !gone.contains(&entry.path) && is_seen();
                 if there && item.is_entry() && !is_leftover(&item, entry) {

@@ -18,7 +18,7 @@ use crate::lent::Transaction;
 use crate::row::{bound, count, json, micros};
 use crate::sql::{args, execute, rows};
 
-/// What became of a batch.
+/// The result of a batch.
 pub(super) enum Merged {
     /// All were applied.
     Done(Vec<Done>),
@@ -169,7 +169,7 @@ struct Numbers {
     version: i64,
 }
 
-/// What a batch adds to the counters of a user.
+/// The numbers that a batch adds to the counters of a user.
 #[derive(Default)]
 struct Raise {
     revision: i64,
@@ -317,7 +317,7 @@ async fn broken_expectations(client: &Client, batch: &[Waiting]) -> Outcome<Vec<
     Ok(found.map(|((place, .., expectation), _)| (place, Err(expectation.conflict()))).collect())
 }
 
-/// What a batch does to a session.
+/// The changes of a batch to one session.
 struct Touch {
     places: i64,
     created_at: Timestamp,

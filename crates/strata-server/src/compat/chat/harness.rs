@@ -208,7 +208,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a text is, nothing is added to it, and what is left has no block any more.
+        /// Of any text, nothing is added to it, and the rest has no block any more.
         #[test]
         fn a_text_only_loses_blocks(
             pieces in prop::collection::vec(

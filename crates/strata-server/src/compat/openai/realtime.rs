@@ -23,7 +23,7 @@ pub(crate) struct Spoken {
     pub(crate) reply: Reply,
 }
 
-/// What was said and is not recorded yet.
+/// Messages that are not recorded yet.
 #[derive(Debug, Default)]
 pub(crate) struct Realtime {
     items: VecDeque<Item>,
@@ -101,7 +101,7 @@ impl Realtime {
         }
     }
 
-    /// What is left when the conversation has ended.
+    /// The messages that are left when the conversation has ended.
     pub(crate) fn rest(&mut self) -> Option<Spoken> {
         let place = self.items.iter().position(|item| matches!(item, Item::Reply(_)));
         let count = place.map_or(self.items.len(), |place| place + 1);

@@ -26,7 +26,7 @@ pub(super) struct Asked {
     /// `None` if it is not recorded.
     recorder: Option<ExchangeRecorder>,
     pub(super) reply: Reply,
-    /// What the client has said since, to steer the reply.
+    /// Messages of the client since then, which steer the reply.
     pub(super) steered: Vec<NewMessage>,
 }
 
@@ -42,7 +42,7 @@ impl Asked {
     }
 }
 
-/// What the client has said to steer a reply that has ended.
+/// Messages of the client that steered a reply that has ended.
 pub(super) struct Steered {
     pub(super) asker: Asker,
     pub(super) lane: Option<String>,
@@ -82,7 +82,7 @@ impl Requests {
         self.asked.iter_mut().find(|asked| asked.recorder.is_some() && asked.reply.id() == Some(id))
     }
 
-    /// What was said to steer the last reply of a lane.
+    /// The messages that steered the last reply of a lane.
     pub(super) fn steered_in(&mut self, lane: Option<&str>) -> Option<Steered> {
         let place = self.steered.iter().position(|steered| steered.lane.as_deref() == lane)?;
         Some(self.steered.remove(place))

@@ -11,7 +11,7 @@ use strata_engine::hygiene::{self, Problem, ProblemKind, Statement};
 use crate::failure::Outcome;
 use crate::output::{ask, note};
 
-/// What to do about a problem.
+/// The answer to a problem.
 enum Choice {
     Mend,
     Leave,
