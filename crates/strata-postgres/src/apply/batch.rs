@@ -256,8 +256,8 @@ impl Queue {
             let touched = waiting.sessions();
             let key =
                 waiting.changes.idempotency.as_ref().map(|known| (waiting.user.clone(), known.key.clone()));
-            // The expectations of a batch are checked before any of its change sets is applied, so it may not follow another
-            // one to the same session.
+            // The expectations of a batch are checked before any of its change sets is applied, so a change set that expects
+            // something may not follow another one to the same session.
             let overtaken = waiting.is_computed() && touched.iter().any(|one| sessions.contains(one));
             let repeated = key.as_ref().is_some_and(|key| keys.contains(key));
             let full = batch.len() == MOST_SETS || (turns > 0 && turns + waiting.turns() > MOST_TURNS);
