@@ -40,7 +40,7 @@ const APIS: [(&str, &str, &str); 6] = [
     ("/v1/messages", "messages", "event: message_stop"),
     ("/api/chat", "messages", "\"done\":true"),
     ("/api/generate", "prompt", "\"done\":true"),
-    ("/openai/deployments/d/chat/completions", "messages", "data: [DONE]"),
+    ("/openai/deployments/d/chat/completions?api-version=2024-10-21", "messages", "data: [DONE]"),
 ];
 
 /// A chat of a client, and what it received.
@@ -442,7 +442,7 @@ fn exchange_with(address: &str, method: &str, path: &str, body: &str) -> std::io
     stream.set_read_timeout(Some(PATIENCE))?;
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         X-Api-Key: sk-test\r\nAnthropic-Version: 2023-06-01\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+         X-Api-Key: sk-test\r\nApi-Key: sk-test\r\nAnthropic-Version: 2023-06-01\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all((head + body).as_bytes())?;

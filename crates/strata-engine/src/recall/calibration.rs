@@ -157,9 +157,16 @@ impl QuestionShape {
 /// Sets the probability of each item of a ranking.
 pub(super) fn calibrate(items: &mut [Ranked], question: QuestionShape) {
     let own: Vec<f32> = items.iter().map(|item| question.log_odds(item.score, &item.parts)).collect();
-    let best = own.iter().copied().fold(f32::NEG_INFINITY, f32::max).min(BEST_COUNTS);
+    // An item in another script says nothing about items in the question's own: by its regression, weak ones score higher.
+    let best_of = |across: bool| {
+        let counts = |item: &Ranked| across || !item.parts.across;
+        let own = items.iter().zip(&own).filter(|(item, _)| counts(item)).map(|(_, own)| *own);
+        own.fold(f32::NEG_INFINITY, f32::max).min(BEST_COUNTS)
+    };
+    let (best_same, best_across) = (best_of(false), best_of(true));
     for (item, own) in items.iter_mut().zip(own) {
         let matched = item.score > 0.0;
+        let best = if item.parts.across { best_across } else { best_same };
         let share = match item.parts.encoder {
             Some(_) => OWN_SHARE_BY_ENCODER,
             None => OWN_SHARE_BY_WORDS,
@@ -230,6 +237,21 @@ mod tests {
         };
         assert!(among(5_000) > among(20_000) && among(20_000) > among(35_000));
         assert_eq!(among(3), among(300), "a handful of words is not less than the least of the fit");
+    }
+
+    #[test]
+    fn a_weak_item_in_another_language_lifts_none_in_the_question_s_own() {
+        let shape = QuestionShape { words: 5, latin: true, searched_words: Some(1_500) };
+        let weak = |across| {
+            item(
+                0.24,
+                ScoreParts { encoder: Some(0.24), lexical_weight: 0.35, across, ..ScoreParts::default() },
+            )
+        };
+        let (mut alone, mut beside) = ([weak(false)], [weak(false), weak(true)]);
+        calibrate(&mut alone, shape);
+        calibrate(&mut beside, shape);
+        assert_eq!(alone[0].relevance, beside[0].relevance);
     }
 
     #[test]

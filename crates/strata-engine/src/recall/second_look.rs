@@ -23,6 +23,9 @@ use super::request::{RecallPlan, RecallRequest};
 
 /// The relevances of the best candidate that leave a doubt. `docs/recall.md` has the figures for other ranges.
 const DOUBTFUL: RangeInclusive<f32> = 0.08..=0.6;
+/// The least relevance that leaves a doubt for an item in another script than the question: in a small store, most items reach
+/// [`DOUBTFUL`]'s by chance.
+const DOUBTFUL_ACROSS: f32 = 0.2;
 
 /// The number of words of a user's items up to which the reader is asked: those of which the fit of the scores knew none. In
 /// `beam100k` (30,000 words), the reader would serve something to 38 instead of 29 % of the questions of others.
@@ -83,7 +86,11 @@ fn judge(candidate: &mut Candidate, logit: f32, is_whole: bool) {
 
 /// Whether the scores leave a doubt in a small store. The store's own index, for large users, has no indexes in memory.
 fn is_doubtful(found: &CandidateSet) -> bool {
-    let best = found.candidates.iter().map(|candidate| candidate.relevance).fold(0.0, f32::max);
+    let relevance = |candidate: &Candidate| {
+        let is_across = candidate.ranked.as_ref().is_some_and(|(_, ranked)| ranked.parts.across);
+        if is_across && candidate.relevance < DOUBTFUL_ACROSS { 0.0 } else { candidate.relevance }
+    };
+    let best = found.candidates.iter().map(relevance).fold(0.0, f32::max);
     let words = || found.indexes.iter().map(|index| index.read().word_count()).sum::<u64>();
     DOUBTFUL.contains(&best) && !found.indexes.is_empty() && words() <= SMALL_STORE
 }

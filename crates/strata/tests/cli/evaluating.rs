@@ -68,8 +68,10 @@ fn the_rules_of_learning_are_measured_on_conflicts() {
 fn measured(folder: &str, args: &[&str]) -> Value {
     let machine = Machine::with_encoder();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evals").join(folder).display().to_string();
-    let args: Vec<&str> =
-        ["eval", folder.as_str(), "--json"].into_iter().chain(args.iter().copied()).collect();
+    let args: Vec<&str> = ["eval", folder.as_str(), "--json", "--setting", "learn.reader=builtin"]
+        .into_iter()
+        .chain(args.iter().copied())
+        .collect();
     machine.run(&args).json()["sets"][0].clone()
 }
 

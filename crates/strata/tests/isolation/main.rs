@@ -345,7 +345,9 @@ fn no_tool_shows_or_changes_what_is_anothers() {
     for call in calls.collect::<Vec<_>>() {
         let answer = world.send(&key, &call);
         let what = format!("{call:?} answered {}", answer.text());
-        assert_eq!(answer.status, 200, "{what}");
+        // A header that names another user is refused before any tool is asked.
+        let is_refused = answer.status == 403 && call.names_ann;
+        assert!(answer.status == 200 || is_refused, "{what}");
         check_text(&world, &answer.text(), &what);
         let answer = answer.json();
         let failed = answer.get("error").is_some() || answer["result"]["isError"] == true;
