@@ -75,6 +75,8 @@ fn an_embedder_that_is_late_removes_no_memory() {
         format!("embedder={}#letters", embeddings.url),
         "embed=all".to_owned(),
         "learn.enabled=false".to_owned(),
+        // A fifth of it is left for the words, also on a busy machine.
+        "memory_deadline_ms=3000".to_owned(),
     ];
     let args: Vec<&str> = settings.iter().flat_map(|setting| ["--setting", setting]).collect();
     let server = machine.serve(&args);
