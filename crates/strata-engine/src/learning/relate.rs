@@ -17,8 +17,9 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done, says_more,
-    says_postponed, share_content, with_subject, without_greeting, without_items, without_one, without_reply,
+    has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done,
+    says_done_elsewhere, says_more, says_postponed, share_content, with_subject, without_greeting,
+    without_items, without_one, without_reply,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -230,13 +231,14 @@ fn is_about_another(statement: &Statement, remembered: &str, relation: &PairRead
     if is_answer {
         return relation.change() < SURE && !share_content(&statement.content, remembered);
     }
+    let ends = relation.of(Relation::Ends) > relation.of(Relation::Replaces);
+    if !ends || share_content(new, remembered) {
+        return false;
+    }
     let refers = refers_back(new);
     let is_done = refers && says_done(new);
     let least = if refers { SURE } else { VERY_SURE };
-    relation.of(Relation::Ends) > relation.of(Relation::Replaces)
-        && relation.change() < least
-        && !is_done
-        && !share_content(new, remembered)
+    says_done_elsewhere(new) || relation.change() < least && !is_done
 }
 
 fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -> Vec<SentencePair> {

@@ -2,6 +2,7 @@
 //! drop the assistant's own instructions. A standing instruction such as «always answer in French» is none of them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::pieces::{Piece, pieces};
 use crate::Pattern;
@@ -28,6 +29,7 @@ static OVERRIDE: Pattern = Pattern::new(
     |\b(?:ignore|disregard|forget)\s+(?:everything|anything|all)\s+(?:above|before\ this|you\ (?:were|have\ been)\ (?:told|instructed|given))
     |\b(?:reveal|leak|print|output|repeat|show|expose|disclose|dump)\b[^.!?\n]{0,30}\b(?:system\ prompts?|hidden\ (?:instructions|prompts?)|initial\ (?:instructions|prompts?)|developer\ message)
     |\b(?:from\ now\ on|starting\ now|henceforth)\b,?\ (?:you(?:\ are|['’]re|\ will\ be|\ will\ act)|act|behave|pretend)\b[^.!?\n]{0,80}\b(?:admin\w*|root|unrestricted|unfiltered|uncensored|jailbr\w+|developer\ mode|DAN|reveals?|(?:without|no)\ (?:any\ )?(?:rules|restrictions|limits|filters|guidelines)|everyone['’]s|other\ users)
+    |^\W*(?:system|admin(?:istrator)?|developer)\ (?:note|notice|prompt|override|instructions?)\s*:
     |^\W*(?:new|updated|revised)\ (?:system\ (?:prompt|message|instructions?)|developer\ message)\b\W
     |^\W*(?:新的?|更新后的)(?:系统|系統)(?:提示|指令|消息)
     |\byou\ are\ now\ (?:an?\ |in\ )?(?:admin\w*|root|unrestricted|unfiltered|uncensored|jailbr\w+|developer\ mode|DAN)\b
@@ -36,9 +38,15 @@ static OVERRIDE: Pattern = Pattern::new(
     |(?:透露|泄露|洩露|输出|輸出|打印|列印|公开|公開|交出|复述|複述)[^。！？\n]{0,10}(?:系统提示|系統提示|提示词|提示詞|内部指令|內部指令|其他用户|其他用戶)",
 );
 
+// Marks of the templates in which programs hand conversations to models: nobody types them in a message of their own.
+static TEMPLATE: Pattern = Pattern::new(
+    r"(?ix)<\|\s*(?:im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|eom_id|begin_of_text|end_of_text|start_header_id|end_header_id)\s*\|>
+    |\[/?\s*(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS)\s*\]|<</?SYS>>|<(?:start|end)_of_turn>",
+);
+
 /// Whether a text orders the assistant to drop its instructions, or to remember what «the user» is.
 fn is_order(text: &str) -> bool {
-    PLANTED.is_match(text) || overrides(text)
+    PLANTED.is_match(text) || TEMPLATE.is_match(text) || overrides(text)
 }
 
 /// Whether a text orders the assistant to drop its instructions. «I ignore all rules» tells something about the speaker.
@@ -56,17 +64,25 @@ pub fn hold_orders(pieces: &[Piece]) -> bool {
 /// something about «the user» is left to the reader, unless it gives rights or drops the assistant's instructions.
 pub(super) fn planted(pieces: &[Piece]) -> Vec<usize> {
     let is_planted = |text: &str| match pieces {
-        [_] => overrides(text) || PLANTED.is_match(text) && RIGHTS.is_match(text),
+        [_] => overrides(text) || TEMPLATE.is_match(text) || PLANTED.is_match(text) && RIGHTS.is_match(text),
         _ => is_order(text),
     };
+    let templates = between_templates(pieces);
     let mut found = Vec::new();
     let mut start = 0;
     for line in pieces.chunk_by(|a, b| a.line == b.line) {
-        let first = line.iter().position(|piece| is_planted(&piece.text));
+        let first = line.iter().position(|piece| is_planted(&piece.text) || templates.contains(&piece.line));
         found.extend(first.into_iter().flat_map(|first| start + first..start + line.len()));
         start += line.len();
     }
     found
+}
+
+/// The lines from the first mark of a template to the last one.
+fn between_templates(pieces: &[Piece]) -> Range<usize> {
+    let mut marked = pieces.iter().filter(|piece| TEMPLATE.is_match(&piece.text)).map(|piece| piece.line);
+    let first = marked.next();
+    first.map_or(0..0, |first| first..marked.last().unwrap_or(first) + 1)
 }
 
 /// A message without the lines, or ends of lines, that are orders.

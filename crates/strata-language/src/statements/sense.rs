@@ -50,6 +50,21 @@ pub fn says_done(sentence: &str) -> bool {
     }
 }
 
+/// Whether a sentence that says that something is done cannot mean a thing that it shares no word with: it thanks for help («that
+/// worked», 明白了), or names something else («done with lunch»).
+pub fn says_done_elsewhere(sentence: &str) -> bool {
+    static HELPED: Pattern = Pattern::new(
+        r"(?i)\b(?:that|this|it)(?:['’]s|\s+(?:is|was|has|really|totally|did))?(?:\s+(?:so|very|really|super|all|quite|exactly|finally|just)){0,2}\s+(?:worked|works|helped|helps|helpful|useful|clears?|cleared|clear|makes?\s+sense|the\s+trick|perfect|great|brilliant|lovely|awesome)\b|^(?:\W*(?:谢谢|謝謝|多谢|多謝|太好了|好的|嗯)\W*)*(?:很有用|很有帮助|很有幫助|有帮助|有幫助|明白了|懂了|清楚了|管用了?|好用)\W*$",
+    );
+    static NAMED: Pattern = Pattern::new(
+        r"(?i)^(?:\W*(?:and|also|so|ok|okay|yes|all|finally|well|just|now|i['’]?m|we['’]?re)\b\W*){0,3}(?:done|finished|through)\s+with\s+(?P<thing>\w+)",
+    );
+    const POINTS: [&str; 6] = ["it", "that", "this", "them", "those", "these"];
+    let thing = NAMED.get().and_then(|named| named.captures(sentence)).and_then(|found| found.name("thing"));
+    let names_one = thing.is_some_and(|thing| !POINTS.contains(&thing.as_str().to_lowercase().as_str()));
+    HELPED.is_match(sentence) || names_one
+}
+
 /// Whether a sentence says that something will happen at another time, and so is still to be done.
 pub fn says_postponed(sentence: &str) -> bool {
     static FORM: Pattern = Pattern::new(
@@ -125,6 +140,33 @@ mod tests {
             "I finished, but still need to post it",
         ] {
             assert!(!says_done(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn thanks_and_other_things_end_nothing_else() {
+        for elsewhere in [
+            "Nice, that worked!",
+            "Great, that clears it up.",
+            "Thanks, that was very helpful!",
+            "this makes sense now",
+            "Done with breakfast.",
+            "OK, finished with the dishes",
+            "谢谢，明白了",
+            "很有帮助！",
+        ] {
+            assert!(says_done_elsewhere(elsewhere), "{elsewhere}");
+        }
+        for here in [
+            "Done!",
+            "That's done",
+            "Finished it last night",
+            "Handed in my notice",
+            "搞定了",
+            "交完了",
+            "done with it",
+        ] {
+            assert!(!says_done_elsewhere(here), "{here}");
         }
     }
 
