@@ -277,6 +277,14 @@ impl Vault {
                     look.problems.push(twice(&item.found.path, &entry.path));
                     continue;
                 }
+                if there
+                    && item.is_entry()
+                    && was_ended_unseen(&item, entry)
+                    && snapshot.has_problem(&item.found.path)?
+                {
+                    look.problems.push(ended(&item.found.path, &entry.path));
+                    continue;
+                }
                 moved.insert(entry.path.clone());
             }
             claimed.insert(item.key.clone(), item.found.path.clone());
@@ -298,9 +306,22 @@ fn is_leftover(item: &Item, other: &Entry) -> bool {
     is_step || was_deleted && !item.found.place.deleted
 }
 
+/// Whether Strata has put an item among the deleted ones without this file of it, see `Vault::plan_beside`.
+fn was_ended_unseen(item: &Item, other: &Entry) -> bool {
+    !item.found.place.deleted && layout::place(&other.path).is_some_and(|place| place.deleted)
+}
+
 /// Whether a path, or a folder that it lies in, is among others.
 fn is_at_or_below(path: &str, others: &HashSet<&str>) -> bool {
     others.contains(path) || path.match_indices('/').any(|(at, _)| others.contains(&path[..at]))
+}
+
+fn ended(path: &str, tombstone: &str) -> Problem {
+    let reason = format!(
+        "it was saved after Strata had ended this statement, whose file is `{tombstone}` now; remove that file to bring the statement \
+         back, or remove this one's `id` line to make it a statement of its own"
+    );
+    Problem { path: path.to_owned(), fault: Fault::new(reason) }
 }
 
 fn twice(path: &str, other: &str) -> Problem {
