@@ -84,12 +84,34 @@ impl Git {
         self.on_disk(|git| repository::state(&git.root).map(drop)).await
     }
 
+    /// Those of the files with the marks of a conflict that a person has to merge: git has listed them as such, or is in the
+    /// middle of something.
+    pub(crate) async fn awaiting_merge(&self, marked: HashSet<String>) -> Result<HashSet<String>> {
+        if self.on_disk(|git| Ok(locks::is_merging(&git.root))).await? {
+            return Ok(marked);
+        }
+        if self.expect_repository().await.is_err() {
+            return Ok(HashSet::new());
+        }
+        // A repository that git cannot read lists nothing.
+        let unmerged = self.unmerged(&COMMITTED).await.unwrap_or_default();
+        Ok(marked.into_iter().filter(|path| unmerged.contains(path)).collect())
+    }
+
+    /// The files below these paths that git could not merge.
+    async fn unmerged(&self, below: &[&str]) -> Result<HashSet<String>> {
+        let listed = self.text(&[&["ls-files", "-z", "--unmerged", "--"], below].concat()).await?;
+        let paths = listed.split_terminator('\0').filter_map(|line| line.split_once('\t'));
+        Ok(paths.map(|(_, path)| path.to_owned()).collect())
+    }
+
     /// Stages what has changed in the files of the vault's layout; `None` if nothing has.
     async fn stage(&self) -> Result<Option<Staged>> {
         self.set_up().await?;
         let listing = ["ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
         let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
-        let paths = self.on_disk(move |git| Ok(only_committed(&git.root, &listed))).await?;
+        let unmerged = self.unmerged(&COMMITTED).await?;
+        let paths = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &unmerged))).await?;
         self.expect_unfiltered(&paths).await?;
         let updating = ["update-index", "--add", "--remove", "-z", "--stdin"];
         self.run_with(&updating, paths.as_bytes(), None).await?;
@@ -244,6 +266,10 @@ impl Staged {
         while let (Some(fields), Some(path)) = (parts.next(), parts.next()) {
             let fields: Vec<&str> = fields.split(' ').collect();
             let [_, mode, _, id, status] = fields.as_slice() else { continue };
+            // Git could not merge it.
+            if *status == "U" {
+                continue;
+            }
             // A name that is not UTF-8 has come here with other characters.
             if counts(path) && !path.contains(char::REPLACEMENT_CHARACTER) {
                 staged.changes.push_str(&format!("{status}\0{path}\0"));
@@ -261,10 +287,11 @@ fn is_committed(disk: &Disk, path: &str) -> bool {
     is_ours && disk.is_file_or_gone(path)
 }
 
-/// Those of the paths that are committed. Each of them ends in NUL.
-fn only_committed(root: &Path, listed: &str) -> String {
+/// Those of the paths that are committed, without the ones that are left out. Each of them ends in NUL.
+fn only_committed(root: &Path, listed: &str, left_out: &HashSet<String>) -> String {
     let disk = Disk::new(root);
-    let committed = listed.split_terminator('\0').filter(|path| is_committed(&disk, path));
+    let listed = listed.split_terminator('\0').filter(|path| !left_out.contains(*path));
+    let committed = listed.filter(|path| is_committed(&disk, path));
     committed.flat_map(|path| [path, "\0"]).collect()
 }
 

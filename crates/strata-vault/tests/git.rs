@@ -474,3 +474,71 @@ async fn changes_are_committed_in_the_background() {
     let commits = run(root, &["log", "--oneline"]).lines().count();
     assert!((1..20).contains(&commits), "{commits} commits for 20 changes");
 }
+
+/// Makes two commits that cannot be merged: `main` and `other` say different things in one file.
+fn diverge(root: &Path, path: &str) {
+    let text = fs::read_to_string(root.join(path)).unwrap();
+    let say = |words: &str| write(root, path, &text.replace("eight", words));
+    run(root, &["checkout", "--quiet", "-b", "other"]);
+    say("nine");
+    run(root, &["commit", "--quiet", "-am", "nine"]);
+    run(root, &["checkout", "--quiet", "main"]);
+    say("ten");
+    run(root, &["commit", "--quiet", "-am", "ten"]);
+}
+
+/// The first words of what is wrong with the files.
+async fn told(store: &VaultStore) -> Vec<String> {
+    let problems = store.problems().await.unwrap();
+    problems.iter().map(|told| told.split(';').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conflict_of_a_merge_is_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, path) = (folder.path(), "entries/global/facts/a.md");
+    let (git, store) = (git_at(root), open(root).await);
+    write(root, path, "The choir sings at eight\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    diverge(root, path);
+    let before = current(&store).await;
+    let merge = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "merge", "other"];
+    assert!(!Command::new("git").args(merge).current_dir(root).output().unwrap().status.success());
+    let marked = fs::read_to_string(root.join(path)).unwrap();
+    assert!(marked.contains("<<<<<<<"), "{marked}");
+    let expected = ["`entries/global/facts/a.md`: git could not merge it"];
+    store.sync().await.unwrap();
+    assert_eq!(
+        (current(&store).await, told(&store).await),
+        (before.clone(), expected.map(str::to_owned).to_vec())
+    );
+    // Without git's mark of a merge, as after `git stash pop`. Other files are committed.
+    fs::remove_file(root.join(".git/MERGE_HEAD")).unwrap();
+    write(root, "entries/global/facts/b.md", "The hall has an organ\n");
+    store.sync().await.unwrap();
+    assert_eq!(told(&store).await, expected);
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert!(run(root, &["status", "--porcelain"]).contains("UU entries/global/facts/a.md"));
+    assert!(!run(root, &["show", &format!("HEAD:{path}")]).contains("<<<<<<<"));
+    assert_eq!(fs::read_to_string(root.join(path)).unwrap(), marked);
+    // Settled.
+    write(
+        root,
+        path,
+        &marked
+            .lines()
+            .filter(|line| !line.starts_with(['<', '=', '>']) && !line.contains("nine"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
+    run(root, &["add", path]);
+    store.sync().await.unwrap();
+    assert!(told(&store).await.is_empty());
+    assert_eq!(current(&store).await, ["The choir sings at ten", "The hall has an organ"]);
+    // A statement about such marks is none of git's.
+    let marks = ['<', '=', '>'].map(|sign| format!("{} mark\n", sign.to_string().repeat(7)));
+    write(root, "entries/global/facts/c.md", &format!("Git writes\n{}", marks.concat()));
+    store.sync().await.unwrap();
+    assert!(told(&store).await.is_empty());
+}
