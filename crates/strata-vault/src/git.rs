@@ -11,9 +11,9 @@ mod repository;
 mod schedule;
 mod undo;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use strata_core::ports::Clock;
 use strata_core::{Error, Result};
@@ -79,9 +79,17 @@ impl Git {
         Ok(Committed::Commit(subject))
     }
 
-    /// Fails if the history cannot be kept, because the repository is not the vault's own.
+    /// Fails if the history cannot be kept, because the repository is not the vault's own or is damaged.
     pub(crate) async fn examine(&self) -> Result<()> {
-        self.on_disk(|git| repository::state(&git.root).map(drop)).await
+        if self.on_disk(|git| repository::state(&git.root)).await? != repository::State::Whole {
+            return Ok(());
+        }
+        self.run(&["rev-parse", "--git-dir"]).await?;
+        // A repository without a commit is no damaged one.
+        if self.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).await.is_ok() {
+            self.run(&["cat-file", "-e", "HEAD^{tree}"]).await?;
+        }
+        Ok(())
     }
 
     /// Those of the files with the marks of a conflict that a person has to merge: git has listed them as such, or is in the
@@ -113,7 +121,7 @@ impl Git {
         let unmerged = self.unmerged(&COMMITTED).await?;
         let paths = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &unmerged))).await?;
         self.expect_unfiltered(&paths).await?;
-        let updating = ["update-index", "--add", "--remove", "-z", "--stdin"];
+        let updating = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
         self.run_with(&updating, paths.as_bytes(), None).await?;
         self.staged(&COMMITTED, is_committed).await
     }
@@ -291,12 +299,17 @@ fn is_committed(disk: &Disk, path: &str) -> bool {
 fn only_committed(root: &Path, listed: &str, left_out: &HashSet<String>) -> String {
     let disk = Disk::new(root);
     let listed = listed.split_terminator('\0').filter(|path| !left_out.contains(*path));
-    let committed = listed.filter(|path| is_committed(&disk, path));
-    committed.flat_map(|path| [path, "\0"]).collect()
+    // In order: a file goes from the index before those of the folder that has taken its place come into it.
+    let committed: BTreeSet<&str> = listed.filter(|path| is_committed(&disk, path)).collect();
+    committed.into_iter().flat_map(|path| [path, "\0"]).collect()
 }
+
+type Failure = Arc<Mutex<Option<String>>>;
 
 /// Commits in the background while the vault is open.
 pub(crate) struct Committer {
+    /// Why the last commit has failed, if it has.
+    failure: Failure,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -304,7 +317,14 @@ pub(crate) struct Committer {
 impl Committer {
     pub(crate) fn start(git: Git, changes: watch::Receiver<u64>) -> Self {
         let (stop, stopped) = oneshot::channel();
-        Self { stop, task: tokio::spawn(commit_in_background(git, changes, stopped)) }
+        let failure = Failure::default();
+        let task = tokio::spawn(commit_in_background(git, changes, stopped, Arc::clone(&failure)));
+        Self { failure, stop, task }
+    }
+
+    /// Why the last commit has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Commits what is left, and ends.
@@ -314,7 +334,12 @@ impl Committer {
     }
 }
 
-async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
+async fn commit_in_background(
+    git: Git,
+    mut changes: watch::Receiver<u64>,
+    mut stop: oneshot::Receiver<()>,
+    failure: Failure,
+) {
     // Changes that a person or an earlier process has left are committed at once.
     let mut schedule = Schedule::at_once();
     let mut told = None;
@@ -326,21 +351,23 @@ async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut s
                 changed.is_err()
             }
             () = schedule.due() => {
-                let is_done = commit_once(&git, &mut told).await;
+                let is_done = commit_once(&git, &mut told, &failure).await;
                 schedule.note_attempt(is_done);
                 false
             }
         };
         if stopping {
-            commit_once(&git, &mut told).await;
+            commit_once(&git, &mut told, &failure).await;
             return;
         }
     }
 }
 
 /// Commits, and says whether nothing is left to do. A reason that was `told` already is not logged again.
-async fn commit_once(git: &Git, told: &mut Option<String>) -> bool {
-    let (reason, is_failure) = match git.commit().await {
+async fn commit_once(git: &Git, told: &mut Option<String>, failure: &Failure) -> bool {
+    let outcome = git.commit().await;
+    *failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().map(ToString::to_string);
+    let (reason, is_failure) = match outcome {
         Ok(Committed::Busy(reason)) => (reason, false),
         Ok(_) => {
             *told = None;

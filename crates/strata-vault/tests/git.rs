@@ -542,3 +542,46 @@ async fn a_conflict_of_a_merge_is_no_memory() {
     store.sync().await.unwrap();
     assert!(told(&store).await.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_in_the_place_of_a_file_stops_no_commit_and_neither_does_the_way_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    let tracked = || run(root, &["ls-files", "entries"]);
+    write(root, "entries/s/facts/a.md", "One\n");
+    write(root, "entries/s/facts/b.md", "Two\n");
+    git.commit().await.unwrap();
+    for name in ["a.md", "b.md"] {
+        fs::remove_file(root.join("entries/s/facts").join(name)).unwrap();
+    }
+    write(root, "entries/s/facts/a.md/x.md", "x\n");
+    fs::create_dir(root.join("entries/s/facts/b.md")).unwrap();
+    write(root, "entries/s/facts/c.md", "Three\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(tracked(), "entries/s/facts/a.md/x.md\nentries/s/facts/c.md\n");
+    fs::remove_dir_all(root.join("entries/s/facts/a.md")).unwrap();
+    write(root, "entries/s/facts/a.md", "One again\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(tracked(), "entries/s/facts/a.md\nentries/s/facts/c.md\n");
+    assert_eq!(run(root, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_repository_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(root, "entries/s/facts/a.md", "One\n");
+    git_at(root).commit().await.unwrap();
+    let committing = || VaultOptions { git: true, ..options() };
+    for remake in [false, true] {
+        fs::remove_dir_all(root.join(".git/objects")).unwrap();
+        if remake {
+            fs::create_dir(root.join(".git/objects")).unwrap();
+        }
+        let store = VaultStore::open(root, committing()).await.unwrap();
+        let told = support::problems(&store).await;
+        assert!(told.len() == 1 && told[0].starts_with("the history is not kept: git "), "{told:?}");
+        store.close().await.unwrap();
+        fs::create_dir_all(root.join(".git/objects")).unwrap();
+    }
+}
