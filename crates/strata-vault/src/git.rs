@@ -21,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::disk::Disk;
 use super::layout;
+use super::processes::being_written;
 use super::snapshot::Snapshot;
 use super::vault::blocking;
 pub(crate) use locks::{Checkout, wait_for_checkout};
@@ -295,12 +296,15 @@ fn is_committed(disk: &Disk, path: &str) -> bool {
     is_ours && disk.is_file_or_gone(path)
 }
 
-/// Those of the paths that are committed, without the ones that are left out. Each of them ends in NUL.
-fn only_committed(root: &Path, listed: &str, left_out: &HashSet<String>) -> String {
+/// Those of the paths that are committed now: without the ones that git could not merge, and those that another program is still
+/// writing. Each of them ends in NUL.
+fn only_committed(root: &Path, listed: &str, unmerged: &HashSet<String>) -> String {
     let disk = Disk::new(root);
-    let listed = listed.split_terminator('\0').filter(|path| !left_out.contains(*path));
+    let written = being_written(root, listed.split_terminator('\0'));
+    let is_left_out = |path: &&str| unmerged.contains(*path) || written.contains(*path);
+    let settled = listed.split_terminator('\0').filter(|path| !is_left_out(path));
     // In order: a file goes from the index before those of the folder that has taken its place come into it.
-    let committed: BTreeSet<&str> = listed.filter(|path| is_committed(&disk, path)).collect();
+    let committed: BTreeSet<&str> = settled.filter(|path| is_committed(&disk, path)).collect();
     committed.into_iter().flat_map(|path| [path, "\0"]).collect()
 }
 

@@ -585,3 +585,41 @@ async fn a_damaged_repository_is_reported() {
         fs::create_dir_all(root.join(".git/objects")).unwrap();
     }
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_still_being_written_is_neither_reported_nor_committed() {
+    use std::io::Write as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (root, path) = (folder.path(), "entries/global/facts/a.md");
+    let (git, store) = (git_at(root), open(root).await);
+    write(root, path, "The pool is open\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    let committed = || run(root, &["show", &format!("HEAD:{path}")]);
+    let (before, whole) = (committed(), "---\nkind: fact\nconfidence: 0.5\n---\nThe pool is closed\n");
+    let text = before.replace("open", "closed");
+    let mut writers = Vec::new();
+    for (path, half, rest) in
+        [(path, &text[..9], &text[9..]), ("entries/global/facts/b.md", &whole[..9], &whole[9..])]
+    {
+        let mut file = fs::File::create(root.join(path)).unwrap();
+        file.write_all(half.as_bytes()).unwrap();
+        writers.push((file, rest.to_owned()));
+    }
+    write(root, "entries/global/facts/c.md", "The sauna is hot\n");
+    store.sync().await.unwrap();
+    assert_eq!(store.problems().await.unwrap(), Vec::<String>::new());
+    assert_eq!(current(&store).await, ["The pool is open", "The sauna is hot"]);
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(committed(), before);
+    assert_eq!(run(root, &["ls-files", "entries"]), "entries/global/facts/a.md\nentries/global/facts/c.md\n");
+    for (mut file, rest) in writers {
+        file.write_all(rest.as_bytes()).unwrap();
+    }
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["The pool is closed", "The pool is closed", "The sauna is hot"]);
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert!(committed().ends_with("The pool is closed\n"));
+}

@@ -103,8 +103,11 @@ impl Vault {
         look.whole = paths.cloned();
         self.pair(&mut look)?;
         // A file that a program still writes is looked at when it is done: Strata may have to replace the file.
-        let written = being_written(&self.root, look.items.iter().map(|item| item.found.path.as_str()));
+        let items = look.items.iter().map(|item| item.found.path.as_str());
+        let problems = look.problems.iter().map(|problem| problem.path.as_str());
+        let written = being_written(&self.root, items.chain(problems));
         look.items.retain(|item| !written.contains(&item.found.path));
+        look.problems.retain(|problem| !written.contains(&problem.path));
         Ok(look)
     }
 
