@@ -23,7 +23,7 @@ use super::disk::Disk;
 use super::layout;
 use super::processes::being_written;
 use super::snapshot::Snapshot;
-use super::vault::blocking;
+use super::vault::{blocking, unwritten};
 pub(crate) use locks::{Checkout, wait_for_checkout};
 use schedule::Schedule;
 pub(crate) use undo::Step;
@@ -161,8 +161,7 @@ impl Git {
     /// Commits what is staged there, and nothing else. The commit is made of an index of its own: `git commit` would add whatever
     /// else has changed in the folders.
     async fn record(&self, staged: &Staged, subject: &str, body: &str) -> Result<()> {
-        let index =
-            repository::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()));
+        let index = self.own_index();
         let recorded = self.record_with(&index, staged, subject, body).await;
         let _ = std::fs::remove_file(&index);
         recorded
@@ -210,12 +209,46 @@ impl Git {
     pub async fn diff(&self, commit: Option<&str>) -> Result<String> {
         self.expect_repository().await?;
         let plain = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
-        let Some(commit) = commit else {
-            return self.text(&[&["diff"], &plain[..], &["HEAD", "--", "."]].concat()).await;
-        };
+        let Some(commit) = commit else { return self.uncommitted(&plain).await };
         let commit = self.commit_id(commit).await?;
         let shown = ["--format=%h  %ad  %s%n%b", "--date=iso", &commit, "--", "."];
         self.text(&[&["show"], &plain[..], &shown].concat()).await
+    }
+
+    /// The changes since the last commit, with the files that are new.
+    async fn uncommitted(&self, plain: &[&str]) -> Result<String> {
+        let listing = ["ls-files", "-z", "--others", "--exclude-standard", "--"];
+        let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
+        let new = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &HashSet::new()))).await?;
+        let compared = [&["diff"], plain, &["HEAD", "--", "."]].concat();
+        if new.is_empty() {
+            return self.text(&compared).await;
+        }
+        let index = self.own_index();
+        let shown = self.with_new(&index, &new, &compared).await;
+        let _ = std::fs::remove_file(&index);
+        shown
+    }
+
+    /// What a command prints that takes these files for ones that will be added. The repository's own index stays as it is.
+    async fn with_new(&self, index: &Path, new: &str, command: &[&str]) -> Result<String> {
+        let own = repository::folder(&self.root).join("index");
+        let to = index.to_owned();
+        self.on_disk(move |_| std::fs::copy(own, to).map(drop).map_err(|error| unwritten(&error))).await?;
+        let adding = [
+            "--literal-pathspecs",
+            "add",
+            "--intent-to-add",
+            "--pathspec-from-file=-",
+            "--pathspec-file-nul",
+        ];
+        self.run_with(&adding, new.as_bytes(), Some(index)).await?;
+        self.said(command, &[], Some(index)).await
+    }
+
+    /// The path of an index beside the repository's own.
+    fn own_index(&self) -> PathBuf {
+        repository::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()))
     }
 
     /// Makes the repository and its ignore file if they are missing, and removes the locks that were left behind. A repository

@@ -623,3 +623,27 @@ async fn a_file_that_is_still_being_written_is_neither_reported_nor_committed() 
     assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
     assert!(committed().ends_with("The pool is closed\n"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_diff_shows_new_files_and_leaves_the_index_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    write(root, "entries/s/facts/a.md", "One\n");
+    git.commit().await.unwrap();
+    assert_eq!(git.diff(None).await.unwrap(), "");
+    write(root, "entries/s/facts/a.md", "One and a half\n");
+    write(root, "entries/s/facts/[b].md", "Two\n");
+    write(root, "entries/s/facts/notes.txt", "none of the vault's\n");
+    let shown = git.diff(None).await.unwrap();
+    assert!(shown.contains("\n-One\n+One and a half\n") && shown.contains("\n+Two\n"), "{shown}");
+    assert!(!shown.contains("notes"), "{shown}");
+    let status = run(root, &["status", "--porcelain", "--untracked-files=all"]);
+    let expected = " M entries/s/facts/a.md\n?? entries/s/facts/[b].md\n?? entries/s/facts/notes.txt\n";
+    assert_eq!(status, expected);
+    assert!(
+        fs::read_dir(root.join(".git"))
+            .unwrap()
+            .flatten()
+            .all(|entry| !entry.file_name().to_string_lossy().starts_with("strata-"))
+    );
+}
