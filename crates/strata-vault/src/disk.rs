@@ -211,12 +211,15 @@ impl Disk {
         Ok(self.lstat(path)?.filter(fs::Metadata::is_file).map(|metadata| stat(&metadata)))
     }
 
-    /// Whether a path holds a regular file inside of the vault, or nothing at all.
+    /// Whether a path holds a regular file inside of the vault, or no file at all. A folder in its place is none, unless it is a
+    /// repository of its own.
     pub(crate) fn is_file_or_gone(&self, path: &str) -> bool {
         let is_linked =
             |at: usize| matches!(self.lstat(&path[..at]), Ok(Some(metadata)) if metadata.is_symlink());
         let is_outside = path.match_indices('/').any(|(at, _)| is_linked(at));
-        !is_outside && self.lstat(path).is_ok_and(|found| found.is_none_or(|metadata| metadata.is_file()))
+        let is_plain_folder = || fs::symlink_metadata(self.absolute(path).join(".git")).is_err();
+        let counts = |found: fs::Metadata| found.is_file() || found.is_dir() && is_plain_folder();
+        !is_outside && self.lstat(path).is_ok_and(|found| found.is_none_or(counts))
     }
 
     /// Whether all folders of a path are real folders of the vault.

@@ -234,16 +234,20 @@ impl Vault {
             return Ok(Planned::Nothing);
         }
         let seen = match self.disk.read(&entry.path).map_err(|error| unwritten(&error))? {
-            Some(Ok(seen)) if seen.hash == entry.hash || over => Some(seen),
+            Some(Ok(seen)) if seen.hash == entry.hash => Some(seen),
             None if over => None,
-            // A file that cannot be read is left alone; it is among the problems.
-            Some(Err(_)) => return Ok(Planned::Nothing),
-            Some(Ok(_)) | None => return Ok(Planned::Foreign(entry.path)),
+            Some(read) if over && row.is_markdown() => match read {
+                Ok(seen) if !snapshot.has_problem(&entry.path)? => Some(seen),
+                _ => return self.plan_beside(row, &entry.path, digest, taken),
+            },
+            // The other files have one place each.
+            Some(read) if over => read.ok(),
+            Some(_) | None => return Ok(Planned::Foreign(entry.path)),
         };
         let document = match &seen {
             Some(seen) if row.is_markdown() => match Document::parse(&seen.bytes) {
                 Ok(document) => document,
-                Err(_) => return Ok(Planned::Nothing),
+                Err(_) => return self.plan_beside(row, &entry.path, digest, taken),
             },
             _ => Document::default(),
         };
@@ -257,6 +261,20 @@ impl Vault {
         let path = if path == entry.path { path } else { self.free(path, taken)? };
         let replaces = (path != entry.path).then_some(entry.path);
         Ok(Planned::Write(NewFile { path, bytes, replaces, expects }, digest))
+    }
+
+    /// A row whose file cannot be used now. That file stays as the person has left it, and is among the problems; the item gets
+    /// another one beside it, so that the change outlives the index.
+    fn plan_beside(
+        &self,
+        row: &Row,
+        unusable: &str,
+        digest: u64,
+        taken: &mut HashSet<String>,
+    ) -> Result<Planned> {
+        let path = self.free(layout::moved(unusable, row.is_deleted()), taken)?;
+        let bytes = row.render(&Document::default())?.into_bytes();
+        Ok(Planned::Write(NewFile { path, bytes, replaces: None, expects: None }, digest))
     }
 
     /// A row without a file. A file that a crash has left without its note is taken over.

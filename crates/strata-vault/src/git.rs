@@ -11,9 +11,9 @@ mod repository;
 mod schedule;
 mod undo;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use strata_core::ports::Clock;
 use strata_core::{Error, Result};
@@ -21,8 +21,9 @@ use tokio::sync::{oneshot, watch};
 
 use super::disk::Disk;
 use super::layout;
+use super::processes::being_written;
 use super::snapshot::Snapshot;
-use super::vault::blocking;
+use super::vault::{blocking, unwritten};
 pub(crate) use locks::{Checkout, wait_for_checkout};
 use schedule::Schedule;
 pub(crate) use undo::Step;
@@ -79,9 +80,38 @@ impl Git {
         Ok(Committed::Commit(subject))
     }
 
-    /// Fails if the history cannot be kept, because the repository is not the vault's own.
+    /// Fails if the history cannot be kept, because the repository is not the vault's own or is damaged.
     pub(crate) async fn examine(&self) -> Result<()> {
-        self.on_disk(|git| repository::state(&git.root).map(drop)).await
+        if self.on_disk(|git| repository::state(&git.root)).await? != repository::State::Whole {
+            return Ok(());
+        }
+        self.run(&["rev-parse", "--git-dir"]).await?;
+        // A repository without a commit is no damaged one.
+        if self.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).await.is_ok() {
+            self.run(&["cat-file", "-e", "HEAD^{tree}"]).await?;
+        }
+        Ok(())
+    }
+
+    /// Those of the files with the marks of a conflict that a person has to merge: git has listed them as such, or is in the
+    /// middle of something.
+    pub(crate) async fn awaiting_merge(&self, marked: HashSet<String>) -> Result<HashSet<String>> {
+        if self.on_disk(|git| Ok(locks::is_merging(&git.root))).await? {
+            return Ok(marked);
+        }
+        if self.expect_repository().await.is_err() {
+            return Ok(HashSet::new());
+        }
+        // A repository that git cannot read lists nothing.
+        let unmerged = self.unmerged(&COMMITTED).await.unwrap_or_default();
+        Ok(marked.into_iter().filter(|path| unmerged.contains(path)).collect())
+    }
+
+    /// The files below these paths that git could not merge.
+    async fn unmerged(&self, below: &[&str]) -> Result<HashSet<String>> {
+        let listed = self.text(&[&["ls-files", "-z", "--unmerged", "--"], below].concat()).await?;
+        let paths = listed.split_terminator('\0').filter_map(|line| line.split_once('\t'));
+        Ok(paths.map(|(_, path)| path.to_owned()).collect())
     }
 
     /// Stages what has changed in the files of the vault's layout; `None` if nothing has.
@@ -89,9 +119,10 @@ impl Git {
         self.set_up().await?;
         let listing = ["ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
         let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
-        let paths = self.on_disk(move |git| Ok(only_committed(&git.root, &listed))).await?;
+        let unmerged = self.unmerged(&COMMITTED).await?;
+        let paths = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &unmerged))).await?;
         self.expect_unfiltered(&paths).await?;
-        let updating = ["update-index", "--add", "--remove", "-z", "--stdin"];
+        let updating = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
         self.run_with(&updating, paths.as_bytes(), None).await?;
         self.staged(&COMMITTED, is_committed).await
     }
@@ -130,8 +161,7 @@ impl Git {
     /// Commits what is staged there, and nothing else. The commit is made of an index of its own: `git commit` would add whatever
     /// else has changed in the folders.
     async fn record(&self, staged: &Staged, subject: &str, body: &str) -> Result<()> {
-        let index =
-            repository::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()));
+        let index = self.own_index();
         let recorded = self.record_with(&index, staged, subject, body).await;
         let _ = std::fs::remove_file(&index);
         recorded
@@ -179,12 +209,46 @@ impl Git {
     pub async fn diff(&self, commit: Option<&str>) -> Result<String> {
         self.expect_repository().await?;
         let plain = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
-        let Some(commit) = commit else {
-            return self.text(&[&["diff"], &plain[..], &["HEAD", "--", "."]].concat()).await;
-        };
+        let Some(commit) = commit else { return self.uncommitted(&plain).await };
         let commit = self.commit_id(commit).await?;
         let shown = ["--format=%h  %ad  %s%n%b", "--date=iso", &commit, "--", "."];
         self.text(&[&["show"], &plain[..], &shown].concat()).await
+    }
+
+    /// The changes since the last commit, with the files that are new.
+    async fn uncommitted(&self, plain: &[&str]) -> Result<String> {
+        let listing = ["ls-files", "-z", "--others", "--exclude-standard", "--"];
+        let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
+        let new = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &HashSet::new()))).await?;
+        let compared = [&["diff"], plain, &["HEAD", "--", "."]].concat();
+        if new.is_empty() {
+            return self.text(&compared).await;
+        }
+        let index = self.own_index();
+        let shown = self.with_new(&index, &new, &compared).await;
+        let _ = std::fs::remove_file(&index);
+        shown
+    }
+
+    /// What a command prints that takes these files for ones that will be added. The repository's own index stays as it is.
+    async fn with_new(&self, index: &Path, new: &str, command: &[&str]) -> Result<String> {
+        let own = repository::folder(&self.root).join("index");
+        let to = index.to_owned();
+        self.on_disk(move |_| std::fs::copy(own, to).map(drop).map_err(|error| unwritten(&error))).await?;
+        let adding = [
+            "--literal-pathspecs",
+            "add",
+            "--intent-to-add",
+            "--pathspec-from-file=-",
+            "--pathspec-file-nul",
+        ];
+        self.run_with(&adding, new.as_bytes(), Some(index)).await?;
+        self.said(command, &[], Some(index)).await
+    }
+
+    /// The path of an index beside the repository's own.
+    fn own_index(&self) -> PathBuf {
+        repository::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()))
     }
 
     /// Makes the repository and its ignore file if they are missing, and removes the locks that were left behind. A repository
@@ -244,6 +308,10 @@ impl Staged {
         while let (Some(fields), Some(path)) = (parts.next(), parts.next()) {
             let fields: Vec<&str> = fields.split(' ').collect();
             let [_, mode, _, id, status] = fields.as_slice() else { continue };
+            // Git could not merge it.
+            if *status == "U" {
+                continue;
+            }
             // A name that is not UTF-8 has come here with other characters.
             if counts(path) && !path.contains(char::REPLACEMENT_CHARACTER) {
                 staged.changes.push_str(&format!("{status}\0{path}\0"));
@@ -261,15 +329,24 @@ fn is_committed(disk: &Disk, path: &str) -> bool {
     is_ours && disk.is_file_or_gone(path)
 }
 
-/// Those of the paths that are committed. Each of them ends in NUL.
-fn only_committed(root: &Path, listed: &str) -> String {
+/// Those of the paths that are committed now: without the ones that git could not merge, and those that another program is still
+/// writing. Each of them ends in NUL.
+fn only_committed(root: &Path, listed: &str, unmerged: &HashSet<String>) -> String {
     let disk = Disk::new(root);
-    let committed = listed.split_terminator('\0').filter(|path| is_committed(&disk, path));
-    committed.flat_map(|path| [path, "\0"]).collect()
+    let written = being_written(root, listed.split_terminator('\0'));
+    let is_left_out = |path: &&str| unmerged.contains(*path) || written.contains(*path);
+    let settled = listed.split_terminator('\0').filter(|path| !is_left_out(path));
+    // In order: a file goes from the index before those of the folder that has taken its place come into it.
+    let committed: BTreeSet<&str> = settled.filter(|path| is_committed(&disk, path)).collect();
+    committed.into_iter().flat_map(|path| [path, "\0"]).collect()
 }
+
+type Failure = Arc<Mutex<Option<String>>>;
 
 /// Commits in the background while the vault is open.
 pub(crate) struct Committer {
+    /// Why the last commit has failed, if it has.
+    failure: Failure,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -277,7 +354,14 @@ pub(crate) struct Committer {
 impl Committer {
     pub(crate) fn start(git: Git, changes: watch::Receiver<u64>) -> Self {
         let (stop, stopped) = oneshot::channel();
-        Self { stop, task: tokio::spawn(commit_in_background(git, changes, stopped)) }
+        let failure = Failure::default();
+        let task = tokio::spawn(commit_in_background(git, changes, stopped, Arc::clone(&failure)));
+        Self { failure, stop, task }
+    }
+
+    /// Why the last commit has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Commits what is left, and ends.
@@ -287,7 +371,12 @@ impl Committer {
     }
 }
 
-async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
+async fn commit_in_background(
+    git: Git,
+    mut changes: watch::Receiver<u64>,
+    mut stop: oneshot::Receiver<()>,
+    failure: Failure,
+) {
     // Changes that a person or an earlier process has left are committed at once.
     let mut schedule = Schedule::at_once();
     let mut told = None;
@@ -299,21 +388,23 @@ async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut s
                 changed.is_err()
             }
             () = schedule.due() => {
-                let is_done = commit_once(&git, &mut told).await;
+                let is_done = commit_once(&git, &mut told, &failure).await;
                 schedule.note_attempt(is_done);
                 false
             }
         };
         if stopping {
-            commit_once(&git, &mut told).await;
+            commit_once(&git, &mut told, &failure).await;
             return;
         }
     }
 }
 
 /// Commits, and says whether nothing is left to do. A reason that was `told` already is not logged again.
-async fn commit_once(git: &Git, told: &mut Option<String>) -> bool {
-    let (reason, is_failure) = match git.commit().await {
+async fn commit_once(git: &Git, told: &mut Option<String>, failure: &Failure) -> bool {
+    let outcome = git.commit().await;
+    *failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().map(ToString::to_string);
+    let (reason, is_failure) = match outcome {
         Ok(Committed::Busy(reason)) => (reason, false),
         Ok(_) => {
             *told = None;

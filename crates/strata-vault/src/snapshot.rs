@@ -165,6 +165,15 @@ impl Snapshot {
         read().map_err(fault)
     }
 
+    /// Whether the file at a path could not be used when it was last looked at.
+    pub(crate) fn has_problem(&self, path: &str) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM problems WHERE path = ?1)";
+        self.conn
+            .prepare_cached(sql)
+            .and_then(|mut query| query.query_row([path], |row| row.get(0)))
+            .map_err(fault)
+    }
+
     /// All files.
     pub(crate) fn all(&self) -> Result<Vec<Entry>> {
         self.many(&format!("SELECT {COLUMNS} FROM files"), [])

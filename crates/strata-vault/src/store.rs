@@ -148,12 +148,13 @@ impl VaultStore {
     /// Why edits are not followed or the history is not kept, if that is so.
     async fn hindrances(&self) -> Result<Vec<String>> {
         let mut hindrances = Vec::from_iter(self.vault.unwatched());
-        let keeps_history = self.committer.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if keeps_history
-            && let Err(error) = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?.examine().await
-        {
-            hindrances.push(format!("the history is not kept: {error}"));
-        }
+        let failure = match &*self.committer.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(committer) => committer.failure(),
+            None => return Ok(hindrances),
+        };
+        let examined = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?.examine().await;
+        let reason = examined.err().map(|error| error.to_string()).or(failure);
+        hindrances.extend(reason.map(|reason| format!("the history is not kept: {reason}")));
         Ok(hindrances)
     }
 

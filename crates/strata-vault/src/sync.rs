@@ -61,7 +61,8 @@ impl Vault {
     /// Takes in the changes that a look finds. Returns the items whose files have to be written.
     pub(crate) async fn take_in(self: &Arc<Self>, scope: Scope) -> Result<Dirty> {
         let vault = Arc::clone(self);
-        let look = blocking(move || vault.look(&scope)).await?;
+        let mut look = blocking(move || vault.look(&scope)).await?;
+        self.leave_conflicts(&mut look).await?;
         let Look { items, gone, problems, seen_again, whole } = look;
         let gone = self.still_gone(gone).await?;
         // Git keeps a person's edits too, also those that need no write by Strata.

@@ -488,3 +488,73 @@ async fn the_link_by_which_an_editor_locks_a_file_is_no_problem() {
     assert!(problems(&store).await.is_empty());
     assert_eq!(current(&store).await, ["Knows Ana"]);
 }
+
+/// Breaks the front matter of a file, and returns what it was.
+fn break_front_matter(path: &std::path::Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, text.replacen("role:", "role: [", 1)).unwrap();
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_a_memory_whose_file_cannot_be_read_is_kept() {
+    let (folder, store) = vault().await;
+    let a = write(folder.path(), "entries/global/facts/a.md", "The bakery opens on Mondays\n");
+    store.sync().await.unwrap();
+    let id = all(&store).await[0].id;
+    let text = break_front_matter(&a);
+    let broken = fs::read_to_string(&a).unwrap();
+    let archive_as = strata_core::MemoryId(uuid::Uuid::from_u128(77));
+    let content = "The bakery opens on Fridays".to_owned();
+    let change = Change::ReviseMemory { id, archive_as, metadata: None, content };
+    store.apply(&UserId::default(), ChangeSet::one(late(), change)).await.unwrap();
+    assert_eq!(fs::read_to_string(&a).unwrap(), broken, "the person's file stays as it is");
+    // While the file is broken, and after it is mended.
+    let fridays = ["The bakery opens on Fridays"];
+    let store = rebuilt(&folder, store).await;
+    assert_eq!(current(&store).await, fridays);
+    fs::write(&a, text).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, fridays);
+    let told = problems(&store).await;
+    assert!(told.len() == 1 && told[0].contains("`entries/global/facts/a.md`: it has the id of"), "{told:?}");
+    let store = rebuilt(&folder, store).await;
+    assert_eq!(current(&store).await, fridays);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_memory_that_ends_while_its_file_cannot_be_read_stays_ended() {
+    let (folder, store) = vault().await;
+    let closed = write(folder.path(), "entries/global/facts/a.md", "Rents a garden\n");
+    let hidden = write(folder.path(), "entries/global/facts/b.md", "Tends bees\n");
+    store.sync().await.unwrap();
+    let ids: Vec<_> = all(&store).await.iter().map(|memory| memory.id).collect();
+    let texts = [&closed, &hidden].map(|path| break_front_matter(path));
+    let hide = strata_core::turn::Hidden { reason: HiddenReason::Deleted, at: late() };
+    let changes = vec![
+        Change::CloseMemory { id: ids[0], valid_to: late(), replaced_by: None },
+        Change::HideMemory { id: ids[1], hidden: Some(hide) },
+    ];
+    store.apply(&UserId::default(), ChangeSet::new(late(), changes)).await.unwrap();
+    fs::write(&closed, &texts[0]).unwrap();
+    fs::write(&hidden, &texts[1]).unwrap();
+    for _ in 0..2 {
+        store.sync().await.unwrap();
+        assert!(current(&store).await.is_empty());
+        assert_eq!(problems(&store).await.len(), 2);
+    }
+    let store = rebuilt(&folder, store).await;
+    assert!(current(&store).await.is_empty());
+}
+
+/// A time after all those of the test's clock.
+fn late() -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_900_000_000).unwrap()
+}
+
+/// The same vault with an index that is built from its files.
+async fn rebuilt(folder: &TempDir, store: VaultStore) -> VaultStore {
+    store.close().await.unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    open(folder.path()).await
+}

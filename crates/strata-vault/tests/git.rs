@@ -474,3 +474,176 @@ async fn changes_are_committed_in_the_background() {
     let commits = run(root, &["log", "--oneline"]).lines().count();
     assert!((1..20).contains(&commits), "{commits} commits for 20 changes");
 }
+
+/// Makes two commits that cannot be merged: `main` and `other` say different things in one file.
+fn diverge(root: &Path, path: &str) {
+    let text = fs::read_to_string(root.join(path)).unwrap();
+    let say = |words: &str| write(root, path, &text.replace("eight", words));
+    run(root, &["checkout", "--quiet", "-b", "other"]);
+    say("nine");
+    run(root, &["commit", "--quiet", "-am", "nine"]);
+    run(root, &["checkout", "--quiet", "main"]);
+    say("ten");
+    run(root, &["commit", "--quiet", "-am", "ten"]);
+}
+
+/// The first words of what is wrong with the files.
+async fn told(store: &VaultStore) -> Vec<String> {
+    let problems = store.problems().await.unwrap();
+    problems.iter().map(|told| told.split(';').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conflict_of_a_merge_is_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, path) = (folder.path(), "entries/global/facts/a.md");
+    let (git, store) = (git_at(root), open(root).await);
+    write(root, path, "The choir sings at eight\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    diverge(root, path);
+    let before = current(&store).await;
+    let merge = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "merge", "other"];
+    assert!(!Command::new("git").args(merge).current_dir(root).output().unwrap().status.success());
+    let marked = fs::read_to_string(root.join(path)).unwrap();
+    assert!(marked.contains("<<<<<<<"), "{marked}");
+    let expected = ["`entries/global/facts/a.md`: git could not merge it"];
+    store.sync().await.unwrap();
+    assert_eq!(
+        (current(&store).await, told(&store).await),
+        (before.clone(), expected.map(str::to_owned).to_vec())
+    );
+    // Without git's mark of a merge, as after `git stash pop`. Other files are committed.
+    fs::remove_file(root.join(".git/MERGE_HEAD")).unwrap();
+    write(root, "entries/global/facts/b.md", "The hall has an organ\n");
+    store.sync().await.unwrap();
+    assert_eq!(told(&store).await, expected);
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert!(run(root, &["status", "--porcelain"]).contains("UU entries/global/facts/a.md"));
+    assert!(!run(root, &["show", &format!("HEAD:{path}")]).contains("<<<<<<<"));
+    assert_eq!(fs::read_to_string(root.join(path)).unwrap(), marked);
+    // Settled.
+    write(
+        root,
+        path,
+        &marked
+            .lines()
+            .filter(|line| !line.starts_with(['<', '=', '>']) && !line.contains("nine"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
+    run(root, &["add", path]);
+    store.sync().await.unwrap();
+    assert!(told(&store).await.is_empty());
+    assert_eq!(current(&store).await, ["The choir sings at ten", "The hall has an organ"]);
+    // A statement about such marks is none of git's.
+    let marks = ['<', '=', '>'].map(|sign| format!("{} mark\n", sign.to_string().repeat(7)));
+    write(root, "entries/global/facts/c.md", &format!("Git writes\n{}", marks.concat()));
+    store.sync().await.unwrap();
+    assert!(told(&store).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_in_the_place_of_a_file_stops_no_commit_and_neither_does_the_way_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    let tracked = || run(root, &["ls-files", "entries"]);
+    write(root, "entries/s/facts/a.md", "One\n");
+    write(root, "entries/s/facts/b.md", "Two\n");
+    git.commit().await.unwrap();
+    for name in ["a.md", "b.md"] {
+        fs::remove_file(root.join("entries/s/facts").join(name)).unwrap();
+    }
+    write(root, "entries/s/facts/a.md/x.md", "x\n");
+    fs::create_dir(root.join("entries/s/facts/b.md")).unwrap();
+    write(root, "entries/s/facts/c.md", "Three\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(tracked(), "entries/s/facts/a.md/x.md\nentries/s/facts/c.md\n");
+    fs::remove_dir_all(root.join("entries/s/facts/a.md")).unwrap();
+    write(root, "entries/s/facts/a.md", "One again\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(tracked(), "entries/s/facts/a.md\nentries/s/facts/c.md\n");
+    assert_eq!(run(root, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_repository_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(root, "entries/s/facts/a.md", "One\n");
+    git_at(root).commit().await.unwrap();
+    let committing = || VaultOptions { git: true, ..options() };
+    for remake in [false, true] {
+        fs::remove_dir_all(root.join(".git/objects")).unwrap();
+        if remake {
+            fs::create_dir(root.join(".git/objects")).unwrap();
+        }
+        let store = VaultStore::open(root, committing()).await.unwrap();
+        let told = support::problems(&store).await;
+        assert!(told.len() == 1 && told[0].starts_with("the history is not kept: git "), "{told:?}");
+        store.close().await.unwrap();
+        fs::create_dir_all(root.join(".git/objects")).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_still_being_written_is_neither_reported_nor_committed() {
+    use std::io::Write as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (root, path) = (folder.path(), "entries/global/facts/a.md");
+    let (git, store) = (git_at(root), open(root).await);
+    write(root, path, "The pool is open\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    let committed = || run(root, &["show", &format!("HEAD:{path}")]);
+    let (before, whole) = (committed(), "---\nkind: fact\nconfidence: 0.5\n---\nThe pool is closed\n");
+    let text = before.replace("open", "closed");
+    let mut writers = Vec::new();
+    for (path, half, rest) in
+        [(path, &text[..9], &text[9..]), ("entries/global/facts/b.md", &whole[..9], &whole[9..])]
+    {
+        let mut file = fs::File::create(root.join(path)).unwrap();
+        file.write_all(half.as_bytes()).unwrap();
+        writers.push((file, rest.to_owned()));
+    }
+    write(root, "entries/global/facts/c.md", "The sauna is hot\n");
+    store.sync().await.unwrap();
+    assert_eq!(store.problems().await.unwrap(), Vec::<String>::new());
+    assert_eq!(current(&store).await, ["The pool is open", "The sauna is hot"]);
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(committed(), before);
+    assert_eq!(run(root, &["ls-files", "entries"]), "entries/global/facts/a.md\nentries/global/facts/c.md\n");
+    for (mut file, rest) in writers {
+        file.write_all(rest.as_bytes()).unwrap();
+    }
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["The pool is closed", "The pool is closed", "The sauna is hot"]);
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert!(committed().ends_with("The pool is closed\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_diff_shows_new_files_and_leaves_the_index_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    write(root, "entries/s/facts/a.md", "One\n");
+    git.commit().await.unwrap();
+    assert_eq!(git.diff(None).await.unwrap(), "");
+    write(root, "entries/s/facts/a.md", "One and a half\n");
+    write(root, "entries/s/facts/[b].md", "Two\n");
+    write(root, "entries/s/facts/notes.txt", "none of the vault's\n");
+    let shown = git.diff(None).await.unwrap();
+    assert!(shown.contains("\n-One\n+One and a half\n") && shown.contains("\n+Two\n"), "{shown}");
+    assert!(!shown.contains("notes"), "{shown}");
+    let status = run(root, &["status", "--porcelain", "--untracked-files=all"]);
+    let expected = " M entries/s/facts/a.md\n?? entries/s/facts/[b].md\n?? entries/s/facts/notes.txt\n";
+    assert_eq!(status, expected);
+    assert!(
+        fs::read_dir(root.join(".git"))
+            .unwrap()
+            .flatten()
+            .all(|entry| !entry.file_name().to_string_lossy().starts_with("strata-"))
+    );
+}

@@ -37,6 +37,12 @@ fn followed(root: &Path) -> PathBuf {
     }
 }
 
+/// Whether a person is in the middle of a merge or the like, which may have left conflicts in files.
+pub(super) fn is_merging(root: &Path) -> bool {
+    let folder = followed(root);
+    super::repository::IN_PROGRESS.into_iter().any(|name| folder.join(name).exists())
+}
+
 /// The pause between two looks at whether git is done.
 const STEP: Duration = Duration::from_millis(50);
 

@@ -16,7 +16,7 @@ use crate::vault::unwritten;
 const WRITTEN: [(&str, usize); 5] = [("", 0), ("info", 0), ("objects", 0), ("refs", 8), ("logs", 9)];
 
 /// States of a repository in which a person is in the middle of something.
-const IN_PROGRESS: [&str; 6] =
+pub(super) const IN_PROGRESS: [&str; 6] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
 
 /// What lies where the repository has to be.

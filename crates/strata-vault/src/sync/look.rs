@@ -13,6 +13,7 @@ use super::{Item, What};
 use crate::disk::{Seen, in_parallel};
 use crate::form::{self, Given, SessionFile};
 use crate::front::{Document, Fault};
+use crate::git::Git;
 use crate::layout::{self, FileKind, Place};
 use crate::processes::being_written;
 use crate::scope::Scope;
@@ -49,6 +50,8 @@ pub(super) struct Found {
     /// The file of the same item at another path, which may be gone.
     pub(super) elsewhere: Option<Entry>,
     pub(super) hash: [u8; 32],
+    /// Whether the file has the marks of a conflict that git could not merge.
+    pub(super) has_conflict: bool,
     stat: Stat,
     racy: bool,
 }
@@ -100,9 +103,25 @@ impl Vault {
         look.whole = paths.cloned();
         self.pair(&mut look)?;
         // A file that a program still writes is looked at when it is done: Strata may have to replace the file.
-        let written = being_written(&self.root, look.items.iter().map(|item| item.found.path.as_str()));
+        let items = look.items.iter().map(|item| item.found.path.as_str());
+        let problems = look.problems.iter().map(|problem| problem.path.as_str());
+        let written = being_written(&self.root, items.chain(problems));
         look.items.retain(|item| !written.contains(&item.found.path));
+        look.problems.retain(|problem| !written.contains(&problem.path));
         Ok(look)
+    }
+
+    /// Takes out the files in which git has marked a conflict, and reports them: a person has to merge them.
+    pub(super) async fn leave_conflicts(&self, look: &mut Look) -> Result<()> {
+        let marked = look.items.iter().filter(|item| item.found.has_conflict);
+        let marked: HashSet<String> = marked.map(|item| item.found.path.clone()).collect();
+        if marked.is_empty() {
+            return Ok(());
+        }
+        let unmerged = Git::new(&self.root, Arc::clone(&self.clock))?.awaiting_merge(marked).await?;
+        look.items.retain(|item| !unmerged.contains(&item.found.path));
+        look.problems.extend(unmerged.into_iter().map(unmerged_file));
+        Ok(())
     }
 
     /// Those of the files that are gone for good.
@@ -226,8 +245,15 @@ impl Vault {
             }
         };
         let key = ItemKey { user: user.clone(), kind, id };
-        let found =
-            Found { path: path.to_owned(), place, elsewhere: None, hash: seen.hash, stat: seen.stat, racy };
+        let found = Found {
+            path: path.to_owned(),
+            place,
+            elsewhere: None,
+            hash: seen.hash,
+            has_conflict: has_conflict(&seen.bytes),
+            stat: seen.stat,
+            racy,
+        };
         Ok(Item { found, user, key, what })
     }
 
@@ -277,6 +303,14 @@ impl Vault {
                     look.problems.push(twice(&item.found.path, &entry.path));
                     continue;
                 }
+                if there
+                    && item.is_entry()
+                    && was_ended_unseen(&item, entry)
+                    && snapshot.has_problem(&item.found.path)?
+                {
+                    look.problems.push(ended(&item.found.path, &entry.path));
+                    continue;
+                }
                 moved.insert(entry.path.clone());
             }
             claimed.insert(item.key.clone(), item.found.path.clone());
@@ -298,9 +332,37 @@ fn is_leftover(item: &Item, other: &Entry) -> bool {
     is_step || was_deleted && !item.found.place.deleted
 }
 
+/// Whether Strata has put an item among the deleted ones without this file of it, see `Vault::plan_beside`.
+fn was_ended_unseen(item: &Item, other: &Entry) -> bool {
+    !item.found.place.deleted && layout::place(&other.path).is_some_and(|place| place.deleted)
+}
+
 /// Whether a path, or a folder that it lies in, is among others.
 fn is_at_or_below(path: &str, others: &HashSet<&str>) -> bool {
     others.contains(path) || path.match_indices('/').any(|(at, _)| others.contains(&path[..at]))
+}
+
+/// Whether lines of a file begin with all three marks of a conflict: seven signs each, and a name behind the outer ones.
+fn has_conflict(bytes: &[u8]) -> bool {
+    let has = |sign: u8, end: &[u8]| {
+        let mark = [&[sign; 7][..], end].concat();
+        bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(&mark))
+    };
+    has(b'<', b" ") && has(b'=', b"") && has(b'>', b" ")
+}
+
+fn unmerged_file(path: String) -> Problem {
+    let reason =
+        "git could not merge it; settle the lines between `<<<<<<<` and `>>>>>>>`, then finish the merge";
+    Problem { path, fault: Fault::new(reason) }
+}
+
+fn ended(path: &str, tombstone: &str) -> Problem {
+    let reason = format!(
+        "it was saved after Strata had ended this statement, whose file is `{tombstone}` now; remove that file to bring the statement \
+         back, or remove this one's `id` line to make it a statement of its own"
+    );
+    Problem { path: path.to_owned(), fault: Fault::new(reason) }
 }
 
 fn twice(path: &str, other: &str) -> Problem {
