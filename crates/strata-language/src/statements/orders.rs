@@ -82,7 +82,7 @@ pub(super) fn planted(pieces: &[Piece]) -> Vec<usize> {
 fn between_templates(pieces: &[Piece]) -> Range<usize> {
     let mut marked = pieces.iter().filter(|piece| TEMPLATE.is_match(&piece.text)).map(|piece| piece.line);
     let first = marked.next();
-    first.map_or(0..0, |first| first..marked.last().unwrap_or(first) + 1)
+    first.map_or(0..0, |first| first..marked.next_back().unwrap_or(first) + 1)
 }
 
 /// A message without the lines, or ends of lines, that are orders.
