@@ -1,4 +1,4 @@
-"""Measures an exported reader on the held-out tenth of streams, cases and messages.
+"""Measures an exported reader on the held-out tenth of the data.
 
 Each line of a held-out stream is compared with all lines that are current: a decision is right if the reader finds the
 line that the new one replaces or ends, and wrong if it finds another or one where there is none.
@@ -42,6 +42,9 @@ def main() -> None:
     report_sentences(data, sentences, logits)
     report_relations(data.relation[pairs], logits["relation"])
     report_decisions(data, sentences, pairs, logits)
+    lines = np.flatnonzero(data.line_is_held_out)[: arguments.limit]
+    if len(lines):
+        report_lines(data, lines, run(session, ["answers"], data.line_batch, lines)["answers"])
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -123,6 +126,21 @@ def decisions(
         wrong += decided and not is_right
         missed += bool(targets) and not is_right
     return right, wrong, missed
+
+
+def report_lines(data: ReaderData, lines: np.ndarray, logits: np.ndarray) -> None:
+    yes = logits[:, 1] - logits[:, 0]
+    answers = data.line_answers[lines] == 1
+    for language, is_chinese in (("English", False), ("Chinese", True)):
+        counted = data.line_is_chinese[lines] == is_chinese
+        if (counted & answers).any() and (counted & ~answers).any():
+            separated = share_above(yes[counted & answers], yes[counted & ~answers])
+            print(f"lines of small stores, {language}: {100 * separated:.1f} % of answers above others of {counted.sum():,}")
+
+
+def share_above(answers: np.ndarray, others: np.ndarray) -> float:
+    """The share of pairs of an answer and another line in which the answer has the greater logit (the area under the ROC curve)."""
+    return float((answers[:, None] > others[None, :]).mean())
 
 
 def accuracy(truth: np.ndarray, found: np.ndarray, counted: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""The five text formats of the training data, and the rule that holds a tenth of it out.
+"""The six text formats of the training data, and the rule that holds a tenth of it out.
 
 README.md describes the formats. A line that fits no format is an error that names its file and line.
 """
@@ -24,6 +24,8 @@ STREAM_LINE = re.compile(rf"(?:(\+)([{KINDS}])|([~=-])(\d+)|([.?]))\s+(.+)$")
 CASE_LINE = re.compile(r"([fwnhxovuadtk.?]) ([UA]): (.+)$")
 MESSAGE_LINE = re.compile(rf"([{VOICES}]) (.+)$")
 REPLY_LINE = re.compile(r"([byn]) (.+)$")
+STORE_LINE = re.compile(r"(\d+) (.+)$")
+STORE_QUESTION = re.compile(r"\? (.+) \|([\d, ]*)$")
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,26 @@ class Reply:
     sentences: list[Sentence] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class StoreQuestion:
+    """A question of a small store. `lines` are the places, from 0, of the lines that answer it; there may be none."""
+
+    text: str
+    lines: list[int]
+
+
+@dataclass
+class SmallStore:
+    """What is remembered of one person, line by line, and questions."""
+
+    id: str
+    language: str
+    lines: list[str] = field(default_factory=list)
+    questions: list[StoreQuestion] = field(default_factory=list)
+
+
 def held_out(identifier: str) -> bool:
-    """Whether a stream, case, message or reply is kept for measuring: one in ten, by a hash of its id."""
+    """Whether a record is kept for measuring: one in ten, by a hash of its id."""
     return int(hashlib.sha256(identifier.encode()).hexdigest(), 16) % 10 == 0
 
 
@@ -123,6 +143,10 @@ def read_messages(folder: Path) -> list[Message]:
 
 def read_replies(folder: Path) -> list[Reply]:
     return _read(folder, lambda name, rest: Reply(name, rest[0]), _add_to_reply)
+
+
+def read_stores(folder: Path) -> list[SmallStore]:
+    return _read(folder, lambda name, rest: SmallStore(name, rest[0]), _add_to_store)
 
 
 def _read(folder: Path, begin: Callable[[str, list[str]], Record], add: Callable[[Record, str], bool]) -> list[Record]:
@@ -208,3 +232,14 @@ def _add_to_reply(reply: Reply, line: str) -> bool:
         return not reply.sentences
     reply.sentences.append(Sentence(match[1], "user", match[2]))
     return True
+
+
+def _add_to_store(store: SmallStore, line: str) -> bool:
+    if question := STORE_QUESTION.match(line):
+        lines = [int(number) - 1 for number in question[2].split(",") if number.strip()]
+        store.questions.append(StoreQuestion(question[1], lines))
+        return all(0 <= number < len(store.lines) for number in lines)
+    if match := STORE_LINE.match(line):
+        store.lines.append(match[2])
+        return int(match[1]) == len(store.lines)
+    return False

@@ -1,8 +1,8 @@
 """Trains the reader: one body, seven heads.
 
-A batch trains one of three tasks: sentences (worth, kind, voice, case, alone), pairs of lines (relation), or a question
-with a turn that answers it and three that do not (answers). Of streams, cases, messages and replies the held-out tenth
-is left out.
+A batch trains one of four tasks: sentences (worth, kind, voice, case, alone), pairs of lines (relation), a question with a
+turn that answers it and three that do not (answers), or questions with lines of small stores (answers too). Of all but
+the dialogues the held-out tenth is left out.
 
 `--start` continues from a trained reader, usually the shipped one (from_onnx.py), with new data. Then the rates are
 lower, and relations and answers are held near to what the reader said before (`--hold`).
@@ -59,6 +59,9 @@ LONGEST_STREAM = 100
 SENTENCES_IN_A_BATCH = 96
 PAIRS_IN_A_BATCH = 128
 QUESTIONS_IN_A_BATCH = 32
+LINES_IN_A_BATCH = 96
+# Lines that answer are a seventh of those asked for.
+ANSWER_WEIGHTS = [1.0, 2.0]
 
 # Questions of each source in an epoch; more than there are means some of them twice.
 QUESTIONS_IN_AN_EPOCH = {
@@ -116,6 +119,8 @@ class Tasks:
         # Sentences of messages are few and hard: each comes twice.
         self.sentences = np.concatenate([sentences, sentences[data.sentence_is_in_message[sentences]]])
         self.pairs = np.flatnonzero(~data.pair_is_held_out)[:limit]
+        # So are lines of small stores: three times.
+        self.lines = np.tile(np.flatnonzero(~data.line_is_held_out)[:limit], 3)
         self.limit = limit
 
     def epoch(self) -> list[tuple[str, np.ndarray]]:
@@ -124,6 +129,7 @@ class Tasks:
             *self._batches("pairs", self.pairs, PAIRS_IN_A_BATCH),
             *self._batches("foreign", self.random.choice(self.pairs, self.foreign), PAIRS_IN_A_BATCH),
             *self._batches("questions", self._questions(), QUESTIONS_IN_A_BATCH),
+            *self._batches("lines", self.lines, LINES_IN_A_BATCH),
         ]
         return [batches[number] for number in self.random.permutation(len(batches))]
 
@@ -137,6 +143,8 @@ class Tasks:
             return Step(task, self.data.sentence_batch(numbers), self.data.sentence_labels(numbers))
         if task == "pairs":
             return Step(task, self.data.pair_batch(numbers), {"relation": self.data.relations(numbers)})
+        if task == "lines":
+            return Step(task, self.data.line_batch(numbers), {"answers": self.data.lines_answer(numbers)})
         if task == "foreign":
             return Step("pairs", *self._foreign(numbers))
         turns = [self._turns(question) for question in numbers]
@@ -300,6 +308,8 @@ def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, dev
     labels = {name: tensor.to(device) for name, tensor in step.labels.items()}
     if step.task == "sentences":
         return sentence_loss(logits, labels)
+    if step.task == "lines":
+        return line_loss(logits["answers"], labels["answers"])
     former = None
     if teacher is not None:
         with torch.no_grad():
@@ -339,6 +349,11 @@ def sentence_loss(logits: dict[str, Tensor], labels: dict[str, Tensor]) -> Tenso
         if (labels[head] >= 0).any()
     ]
     return torch.stack(losses).sum()
+
+
+def line_loss(logits: Tensor, answers: Tensor) -> Tensor:
+    weights = torch.tensor(ANSWER_WEIGHTS, device=logits.device)
+    return functional.cross_entropy(logits, answers, weight=weights, label_smoothing=LABEL_SMOOTHING)
 
 
 def answers_loss(logits: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Makes the reader's training data: labelled sentences in their context, and pairs of an old and a new line.
+"""Makes the reader's training data: labelled sentences in their context, pairs of an old and a new line, and questions with
+lines of a small store that answer them or do not.
 
 All of it was written for Strata. The encoder's questions, with which the reader trains too, come from encoder_data.py.
 """
@@ -21,12 +22,14 @@ from formats import (
     Case,
     Message,
     Reply,
+    SmallStore,
     Stream,
     StreamLine,
     held_out,
     read_cases,
     read_messages,
     read_replies,
+    read_stores,
     read_streams,
 )
 from gloss import SEP, Pieces, is_chinese
@@ -40,6 +43,8 @@ RELATIONS = {"=": 1, "~": 2, "-": 3}
 
 LONGEST_SENTENCE = 96
 LONGEST_OF_A_PAIR = 80
+LONGEST_QUESTION = 64
+LONGEST_ANSWER = 110
 CONTEXT_BEFORE = 40
 CONTEXT_BEFORE_IN_MESSAGE = 60
 CONTEXT_AFTER = 40
@@ -49,7 +54,14 @@ PAIR_CONTEXT = 24
 NEAR_NEGATIVES = 5
 FAR_NEGATIVES = 3
 
+# Lines that do not answer a question, for each question of the training part.
+NEAR_LINES = 4
+FAR_LINES = 2
+
 REWORDED_SHARE = 0.35
+DATE = re.compile(r"\[[^\]]*\] *")
+SPEAKER = re.compile(r"(user|assistant): ")
+MEMORY_STARTS = ("The user", "用户", "用戶")
 THIRD_PERSONS = ["the user"] * 3 + (
     "Anna Ben Clara David Emma Hugo Ivy Leo Maria Nathan Ravi Sofia Tom Priya Ahmed Chen Akira Diego Lena Omar".split()
 )
@@ -84,6 +96,18 @@ class Pair:
     is_held_out: bool
 
 
+@dataclass(frozen=True)
+class AskedLine:
+    """A question and a line of its store, `before` the line before it where the line is read with it."""
+
+    question: str
+    before: str
+    line: str
+    answers: bool
+    is_held_out: bool
+    is_chinese: bool
+
+
 def main() -> None:
     arguments = parse_arguments()
     sentences: list[LabelledSentence] = []
@@ -99,9 +123,11 @@ def main() -> None:
     for reply in read_replies(arguments.data / "standing"):
         sentences += reply_sentences(reply)
     pairs += list(reworded(pairs, random))
-    np.savez_compressed(arguments.out, **arrays(sentences, pairs, Pieces()))
+    asked = [line for store in read_stores(arguments.data / "stores") for line in asked_lines(store, random)]
+    np.savez_compressed(arguments.out, **arrays(sentences, pairs, asked, Pieces()))
     held = sum(sentence.is_held_out for sentence in sentences), sum(pair.is_held_out for pair in pairs)
     print(f"{len(sentences):,} sentences ({held[0]:,} held out), {len(pairs):,} pairs ({held[1]:,} held out)")
+    print(f"{len(asked):,} lines asked for, of which {sum(line.answers for line in asked):,} answer")
     print(f"relations {dict(Counter(pair.relation for pair in pairs))} -> {arguments.out}")
 
 
@@ -214,6 +240,37 @@ def chosen_negatives(lines: list[StreamLine], line: StreamLine, others: list[int
     return nearest[:NEAR_NEGATIVES] + random.sample(far, min(FAR_NEGATIVES, len(far)))
 
 
+def asked_lines(store: SmallStore, random: Random) -> Iterator[AskedLine]:
+    """The lines that answer a question, and some that do not: all, where held out.
+
+    Every second turn is read with the line before it; a memory stands alone.
+    """
+    is_held_out = held_out(store.id)
+    for question in store.questions:
+        words = words_of(question.text)
+        others = [number for number in range(len(store.lines)) if number not in question.lines]
+        if not is_held_out:
+            others.sort(key=lambda number: random.random() * 1.5 - len(words & words_of(store.lines[number])))
+            far = others[NEAR_LINES:]
+            others = others[:NEAR_LINES] + random.sample(far, min(FAR_LINES, len(far)))
+        for number in question.lines + others:
+            line = spoken(store.lines[number])
+            has_context = number and not is_memory(line) and random.random() < 0.5
+            before = spoken(store.lines[number - 1]) if has_context else ""
+            is_answer = number in question.lines
+            yield AskedLine(question.text, before, line, is_answer, is_held_out, store.language == "zh")
+
+
+def spoken(line: str) -> str:
+    """A line as recall gives it to the reader: a turn begins with its speaker, a memory is left as it is."""
+    line = DATE.sub("", line)
+    return line if is_memory(line) or SPEAKER.match(line) else f"user: {line}"
+
+
+def is_memory(line: str) -> bool:
+    return line.startswith(MEMORY_STARTS)
+
+
 def words_of(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
@@ -227,12 +284,16 @@ def reworded(pairs: list[Pair], random: Random) -> Iterator[Pair]:
             yield Pair(old, pair.new, pair.before, pair.relation, pair.sentence, pair.is_held_out)
 
 
-def arrays(sentences: list[LabelledSentence], pairs: list[Pair], pieces: Pieces) -> dict[str, np.ndarray]:
+def arrays(
+    sentences: list[LabelledSentence], pairs: list[Pair], asked: list[AskedLine], pieces: Pieces
+) -> dict[str, np.ndarray]:
     rows = {
         "context": [sentence_context(sentence, pieces) for sentence in sentences],
         "sentence": [pieces.first(sentence.text, LONGEST_SENTENCE) for sentence in sentences],
         "old": [pieces.first(pair.old, LONGEST_OF_A_PAIR) for pair in pairs],
         "new": [new_with_context(pair, pieces) for pair in pairs],
+        "question": [pieces.first(line.question, LONGEST_QUESTION) for line in asked],
+        "line": [line_with_context(line, pieces) for line in asked],
     }
     stored = {}
     for name, own_rows in rows.items():
@@ -244,6 +305,9 @@ def arrays(sentences: list[LabelledSentence], pairs: list[Pair], pieces: Pieces)
     stored["relation"] = np.array([pair.relation for pair in pairs], np.int8)
     stored["pair_sentence"] = np.array([pair.sentence for pair in pairs], np.int32)
     stored["pair_is_held_out"] = np.array([pair.is_held_out for pair in pairs], bool)
+    stored["line_answers"] = np.array([line.answers for line in asked], np.int8)
+    stored["line_is_held_out"] = np.array([line.is_held_out for line in asked], bool)
+    stored["line_is_chinese"] = np.array([line.is_chinese for line in asked], bool)
     return stored
 
 
@@ -256,6 +320,11 @@ def sentence_context(sentence: LabelledSentence, pieces: Pieces) -> list[int]:
 def new_with_context(pair: Pair, pieces: Pieces) -> list[int]:
     new = pieces.first(pair.new, LONGEST_OF_A_PAIR)
     return pieces.last(pair.before, PAIR_CONTEXT) + [SEP] + new if pair.before else new
+
+
+def line_with_context(line: AskedLine, pieces: Pieces) -> list[int]:
+    own = pieces.first(line.line, LONGEST_ANSWER)
+    return pieces.last(line.before, PAIR_CONTEXT) + [SEP] + own if line.before else own
 
 
 if __name__ == "__main__":

@@ -30,10 +30,15 @@ class ReaderData:
         self._sentence = self._rows("sentence")
         self._old = self._rows("old")
         self._new = self._rows("new")
+        self._question = self._rows("question")
+        self._line = self._rows("line")
         self.labels = {head: self._stored[head].astype(np.int64) for head in SENTENCE_HEADS}
         self.relation = self._stored["relation"].astype(np.int64)
         self.pair_sentence = self._stored["pair_sentence"]
         self.pair_is_held_out = self._stored["pair_is_held_out"]
+        self.line_answers = self._stored["line_answers"].astype(np.int64)
+        self.line_is_held_out = self._stored["line_is_held_out"]
+        self.line_is_chinese = self._stored["line_is_chinese"]
         self.sentence_is_held_out = self._stored["sentence_is_held_out"]
         self.sentence_is_in_message = self._stored["sentence_is_in_message"]
         self.sentence_is_chinese = self._stored["sentence_is_chinese"]
@@ -52,6 +57,13 @@ class ReaderData:
 
     def relations(self, numbers: np.ndarray) -> Tensor:
         return torch.from_numpy(self.relation[numbers])
+
+    def line_batch(self, numbers: np.ndarray) -> SegmentBatch:
+        """The questions with the lines of their stores."""
+        return segment_batch([self._question[number] for number in numbers], [self._line[number] for number in numbers])
+
+    def lines_answer(self, numbers: np.ndarray) -> Tensor:
+        return torch.from_numpy(self.line_answers[numbers])
 
     def _rows(self, name: str) -> list[np.ndarray]:
         ends = np.cumsum(self._stored[f"{name}_lengths"].astype(np.int64))

@@ -7,10 +7,11 @@ from random import Random
 
 from collection import Collection
 from encoder_data import add_dialogue, add_stream
-from formats import Case, Dialogue, Message, Question, Sentence, Stream, StreamLine, Turn, held_out
+from formats import Case, Dialogue, Message, Question, Sentence, SmallStore, StoreQuestion, Stream, StreamLine, Turn, held_out
 from gloss import SEP, Pieces
 from reader_data import (
     Pair,
+    asked_lines,
     case_sentences,
     message_sentences,
     new_with_context,
@@ -88,6 +89,17 @@ class ReaderDataTest(unittest.TestCase):
         self.assertTrue(all(" owns a kiln." in pair.old for pair in reworded(pairs, Random(1))))
         others = [Pair("I own a kiln.", "It broke.", "", 3, 0, True), Pair("我有猫", "送人了", "", 3, 0, False)] * 200
         self.assertEqual(list(reworded(others, Random(1))), [])
+
+    def test_a_question_is_asked_of_its_answers_and_of_others(self) -> None:
+        lines = ["The user keeps newts.", "[2024-03-02] assistant: Feed them worms.", *(f"Newt {n} is shy." for n in range(9))]
+        questions = [StoreQuestion("what do newts eat", [1]), StoreQuestion("are the newts old", [])]
+        for wanted, count in ((False, 1 + 6 + 6), (True, 2 * len(lines))):
+            store = SmallStore(a_held_out_id(wanted), "en", lines, questions)
+            asked = list(asked_lines(store, Random(2)))
+            self.assertEqual(len(asked), count)
+            self.assertEqual([line.line for line in asked if line.answers], ["assistant: Feed them worms."])
+            self.assertTrue(all(line.line.startswith(("user: ", "assistant: ", "The user")) for line in asked))
+            self.assertTrue(all(not line.before for line in asked if line.line.startswith("The user")))
 
     def test_context_of_cases_and_messages(self) -> None:
         pieces = Pieces()

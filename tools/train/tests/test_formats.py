@@ -6,6 +6,7 @@ from pathlib import Path
 from formats import (
     Question,
     Sentence,
+    StoreQuestion,
     StreamLine,
     Turn,
     held_out,
@@ -13,6 +14,7 @@ from formats import (
     read_dialogues,
     read_messages,
     read_replies,
+    read_stores,
     read_streams,
 )
 
@@ -47,6 +49,11 @@ class FormatsTest(unittest.TestCase):
         [message] = read(read_messages, "# m1 | zh\nr 帮我看看\no 我住三楼\n")
         self.assertEqual((message.language, message.sentences[1].label), ("zh", "o"))
 
+    def test_a_small_store_has_lines_and_questions_with_or_without_an_answer(self) -> None:
+        [store] = read(read_stores, "# p1 | en\n1 I keep newts.\n2 Two of them.\n? any pets | 1, 2\n? their names? |\n")
+        self.assertEqual(store.lines, ["I keep newts.", "Two of them."])
+        self.assertEqual(store.questions, [StoreQuestion("any pets", [0, 1]), StoreQuestion("their names?", [])])
+
     def test_bad_lines_are_named(self) -> None:
         for reader, text in [
             (read_streams, "# s1 | en\n+q I am no kind.\n"),
@@ -55,6 +62,8 @@ class FormatsTest(unittest.TestCase):
             (read_cases, "# c1 | en\nf X: I am nobody.\n"),
             (read_messages, "# m1 | en\nz What is that?\n"),
             (read_dialogues, "# d1 | Ines | Tomas\n1 C: Who am I?\n"),
+            (read_stores, "# p1 | en\n2 I am not the first.\n"),
+            (read_stores, "# p1 | en\n1 I keep newts.\n? any pets | 2\n"),
         ]:
             with self.assertRaisesRegex(ValueError, r"a_00\.txt:\d+: "):
                 read(reader, text)
@@ -70,9 +79,10 @@ class FormatsTest(unittest.TestCase):
                 (read_cases, "cases"),
                 (read_messages, "messages"),
                 (read_replies, "standing"),
+                (read_stores, "stores"),
             ]
         ]
-        self.assertEqual(counts, [320, 2764, 503, 1623, 550])
+        self.assertEqual(counts, [320, 2996, 503, 2306, 840, 170])
 
     def test_one_in_ten_is_held_out_and_ids_do_not_repeat(self) -> None:
         ids = [stream.id for stream in read_streams(DATA / "streams")]
