@@ -4,7 +4,16 @@
 
 use std::sync::OnceLock;
 
-use regex::{Captures, Match, Regex};
+use regex::{Captures, Match, Regex, RegexBuilder};
+
+/// The bytes in which a thread keeps the states of an expression that it has met. There are hundreds of expressions, and with the
+/// library's two megabytes for each of them, a server that learns would hold many times what it remembers.
+const CACHE: usize = 256 << 10;
+
+/// A compiled expression; `None` if it does not compile.
+pub(crate) fn compiled(source: &str) -> Option<Regex> {
+    RegexBuilder::new(source).dfa_size_limit(CACHE).build().ok()
+}
 
 /// A regular expression, as the value of a `static`.
 #[derive(Debug)]
@@ -33,8 +42,8 @@ impl Pattern {
     /// The compiled expression; `None` if it does not compile.
     pub fn get(&self) -> Option<&Regex> {
         let compile = || match self.source {
-            Source::Text(source) => Regex::new(source).ok(),
-            Source::Made(source) => Regex::new(&source()).ok(),
+            Source::Text(source) => compiled(source),
+            Source::Made(source) => compiled(&source()),
         };
         self.compiled.get_or_init(compile).as_ref()
     }

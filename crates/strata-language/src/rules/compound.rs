@@ -6,7 +6,9 @@
 
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex, RegexSet};
+use regex::Captures;
+
+use super::patterns::Patterns;
 
 /// A compound form and its plain sentences. A sentence whose group is missing is left out.
 const SHAPES: &[(&str, &[&str])] = &[
@@ -50,17 +52,13 @@ const NO_NAMES: &str = "german american canadian mexican brazilian indian austra
     bulgarian israeli iraqi pakistani swiss czech thai filipino ghanaian ethiopian moroccan catholic christian muslim jewish buddhist hindu atheist \
     my i we she he they the it but and our so this that single married divorced male female about almost nearly only over under";
 
-static COMPILED: LazyLock<(RegexSet, Vec<Option<Regex>>)> = LazyLock::new(|| {
-    let sources: Vec<String> = SHAPES.iter().map(|(shape, _)| format!("(?i){shape}")).collect();
-    let set = RegexSet::new(&sources).unwrap_or_else(|_| RegexSet::empty());
-    (set, sources.iter().map(|source| Regex::new(source).ok()).collect())
-});
+static COMPILED: LazyLock<Patterns> =
+    LazyLock::new(|| Patterns::new(SHAPES.iter().map(|(shape, _)| format!("(?i){shape}"))));
 
 /// The plain sentences, if this sentence has one of the forms.
 pub(super) fn unfold(sentence: &str) -> Option<Vec<String>> {
-    let (set, shapes) = &*COMPILED;
-    let place = set.matches(sentence).iter().next()?;
-    let found = shapes.get(place)?.as_ref()?.captures(sentence)?;
+    let place = COMPILED.matches(sentence).next()?;
+    let found = COMPILED.groups(place, sentence)?;
     let name = found.name("n").map_or_else(String::new, |name| name.as_str().to_lowercase());
     if name.ends_with("ish") || name.ends_with("ese") || NO_NAMES.split_whitespace().any(|no| no == name) {
         return None;
