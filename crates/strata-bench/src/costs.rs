@@ -6,17 +6,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use strata_core::store::Store;
 
-use crate::Bench;
 use crate::corpus::{Corpus, Random};
 use crate::reading::learn_session;
 use crate::recall::{BUILTIN, WORDS, questions, settled_megabytes};
 use crate::report::{Report, Target, median, p99};
 use crate::server::{Client, Served};
+use crate::{Bench, engine, fill};
 
 /// The user of all measurements.
 const USER: &str = "measured";
@@ -77,7 +79,10 @@ fn record(client: &mut Client, turns: usize) -> Result<()> {
 fn first_search(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let turns = bench.size(50_000, 500);
     let store = bench.stores.fresh("costs-learned");
-    bench.runtime.block_on(learn_session(&store, turns))?;
+    bench.runtime.block_on(async {
+        learn_session(&store, turns).await?;
+        analyse(&store).await
+    })?;
     for embedder in [WORDS, BUILTIN] {
         let served = Served::start(&bench.binary, &store, embedder)?;
         served.wait_until_ready()?;
@@ -86,6 +91,16 @@ fn first_search(bench: &mut Bench, report: &mut Report) -> Result<()> {
         let name = format!("first search after {turns} turns were learned, {embedder}");
         report.add(name, first, "ms", Some(Target::AtMost(300.0)));
     }
+    Ok(())
+}
+
+/// Writes the segments of what was learned, as a server and every command do before they end.
+async fn analyse(path: &Path) -> Result<()> {
+    let store: Arc<dyn Store> = fill::open(path).await?;
+    let engine = engine::over(&store);
+    while engine.maintenance.write_segments().await? {}
+    drop(engine);
+    store.close().await?;
     Ok(())
 }
 

@@ -23,8 +23,7 @@ struct Cost {
     recall_server: f64,
 }
 
-const COST: Cost =
-    Cost { append_strata: 0.03, append_server: 0.13, recall_strata: 1.1, recall_server: 0.4 };
+const COST: Cost = Cost { append_strata: 0.03, append_server: 0.13, recall_strata: 1.1, recall_server: 0.4 };
 
 /// The measured bytes of a turn on disk with its indexes and trigrams, after a vacuum, without vectors.
 const TURN_BYTES: f64 = 2_200.0;
@@ -170,7 +169,8 @@ mod tests {
         let page = include_str!("../../../docs/scale.md");
         let appended =
             format!("{} ms in Strata, {} ms in PostgreSQL", COST.append_strata, COST.append_server);
-        let recalled = format!("{} ms in Strata and {} ms in PostgreSQL", COST.recall_strata, COST.recall_server);
+        let recalled =
+            format!("{} ms in Strata and {} ms in PostgreSQL", COST.recall_strata, COST.recall_server);
         let bytes = format!("about {} kB", TURN_BYTES / 1_000.0);
         for figure in [appended, recalled, bytes] {
             assert!(page.contains(&figure), "`{figure}`");
