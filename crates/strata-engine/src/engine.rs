@@ -334,6 +334,7 @@ impl Wiring {
             embedder: self.embedder.clone(),
             embed,
             embedding: Arc::default(),
+            short: Arc::default(),
         }
     }
 

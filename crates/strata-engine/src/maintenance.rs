@@ -5,10 +5,11 @@
 
 use crate::index::Indexes;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use strata_core::ports::{Clock, Compute};
-use strata_core::store::Store;
+use strata_core::store::{Head, Store};
 
 use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, is_indexed, spoken, write_segment};
 use strata_core::error::{Error, Result};
@@ -56,6 +57,27 @@ pub struct Maintenance {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) embed: EmbedItems,
     pub(crate) embedding: Arc<Embedding>,
+    pub(crate) short: Arc<Short>,
+}
+
+/// Users with many changes since their last segment and few items, and how far they were then. They are looked at again after
+/// their next change: a process to which nothing happens does nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Short(Mutex<HashMap<UserId, Head>>);
+
+impl Short {
+    fn is_known(&self, user: &UserId, head: &Head) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(user) == Some(head)
+    }
+
+    fn note(&self, user: UserId, head: Head, wrote: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if wrote {
+            known.remove(&user)
+        } else {
+            known.insert(user, head)
+        };
+    }
 }
 
 /// How far the embedding is, as the last round saw it.
@@ -92,7 +114,13 @@ impl Maintenance {
         let gap = u64::from(SEGMENT_ITEMS) - 1;
         for user in self.store.behind(SEGMENT_SPACE, gap, USERS_A_ROUND).await? {
             let (store, compute) = (self.store.as_ref(), self.compute.as_ref());
-            worked |= write_segment(store, compute, indexes, &user, self.clock.now()).await?;
+            let head = store.head(&user).await?;
+            if self.short.is_known(&user, &head) {
+                continue;
+            }
+            let wrote = write_segment(store, compute, indexes, &user, self.clock.now()).await?;
+            self.short.note(user, head, wrote);
+            worked |= wrote;
         }
         Ok(worked)
     }

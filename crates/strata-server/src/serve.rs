@@ -16,7 +16,7 @@ use strata_core::{Error, Result};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 use crate::app::App;
 use crate::connections::{Connections, Held};
@@ -24,7 +24,7 @@ use crate::proxy::record_left;
 use crate::router::router;
 use crate::settings::Reach;
 
-/// How often measurements are folded into their buckets: the exporter's own default.
+/// How often measurements are folded into their buckets while there are any: the exporter's own default.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long the server pauses after a failed accept, which mostly means that file descriptors have run out.
@@ -54,18 +54,15 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     let connections =
         Arc::new(Semaphore::new(app.settings().max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let open = Connections::new(app.settings().max_connections_per_peer);
-    let making_room = tokio::spawn(make_room(app.clone(), open.clone()));
+    let upkeep = [tokio::spawn(make_room(app.clone(), open.clone())), tokio::spawn(keep_meters(app.clone()))];
     let (stop, stopping) = watch::channel(());
     let (mut number, mut tasks) = (0_u64, JoinSet::new());
     tasks.spawn(record_left(app.clone()));
-    let mut upkeep = interval(UPKEEP_INTERVAL);
-    upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = async { (free_place(&connections, &open).await, listener.accept().await) };
         tokio::select! {
             () = &mut shutdown => break,
-            _ = upkeep.tick() => app.meters().upkeep(),
             Some(_) = tasks.join_next() => {}
             (permit, accepted) = accepted => match accepted {
                 Ok((stream, peer)) => {
@@ -89,7 +86,7 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     }
 
     drop((listener, stop));
-    making_room.abort();
+    upkeep.iter().for_each(tokio::task::JoinHandle::abort);
     let open = tasks.len();
     let drain = async { while tasks.join_next().await.is_some() {} };
     let finished = timeout(app.settings().drain_timeout, drain).await.is_ok();
@@ -120,6 +117,15 @@ async fn make_room(app: App, open: Connections) {
         app.answers().crowded().await;
         tokio::time::sleep(ACCEPT_PAUSE).await;
         open.cut_stalled(None);
+    }
+}
+
+/// Folds measurements into their buckets some seconds after a request. A server to which nothing happens sleeps.
+async fn keep_meters(app: App) {
+    loop {
+        app.meters().measured().await;
+        tokio::time::sleep(UPKEEP_INTERVAL).await;
+        app.meters().upkeep();
     }
 }
 

@@ -8,6 +8,7 @@ use axum::response::Response;
 use metrics::{Label, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use strata_engine::{EmbeddingProgress, JobRecord, ModelRecord};
+use tokio::sync::Notify;
 
 /// The header with an answer's id. `GET /requests` and the log have the same id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-strata-request-id");
@@ -41,6 +42,8 @@ const SHARE_BUCKETS: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 pub(crate) struct Meters {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    /// Told of each answer.
+    measured: Notify,
 }
 
 impl Meters {
@@ -53,7 +56,7 @@ impl Meters {
         let builder = builder.unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
-        let meters = Self { recorder, handle };
+        let meters = Self { recorder, handle, measured: Notify::new() };
         meters.describe();
         meters
     }
@@ -129,6 +132,7 @@ impl Meters {
             metrics::counter!(REQUESTS, labels).increment(1);
             metrics::histogram!(LATENCY, vec![method, route]).record(seconds);
         });
+        self.measured.notify_one();
     }
 
     /// How far the embedding is, as the engine counts it.
@@ -172,6 +176,11 @@ impl Meters {
     /// The Prometheus text.
     pub(crate) fn render(&self) -> String {
         self.handle.render()
+    }
+
+    /// Returns when something was measured since the last call.
+    pub(crate) async fn measured(&self) {
+        self.measured.notified().await;
     }
 
     /// Folds measurements into their buckets. Otherwise a server whose meters are never read would keep every

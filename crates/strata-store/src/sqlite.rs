@@ -19,6 +19,7 @@ mod row;
 mod schema;
 mod scrub;
 mod search;
+mod still;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -247,8 +248,8 @@ impl Store for SqliteStore {
     }
 
     async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
-        let space = space.to_owned();
-        self.read(move |conn| feed::behind(conn, &space, gap, limit)).await
+        let (space, look) = (space.to_owned(), format!("behind {gap} {limit} {space}"));
+        self.readers.look(look, move |conn| feed::behind(conn, &space, gap, limit)).await
     }
 
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {

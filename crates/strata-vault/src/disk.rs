@@ -33,7 +33,7 @@ const FLUSHERS: usize = 16;
 const MAX_DEPTH: usize = 16;
 
 /// A file to write.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NewFile {
     /// The path, relative to the vault.
     pub(crate) path: String,

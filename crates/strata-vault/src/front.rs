@@ -2,6 +2,8 @@
 //!
 //! Deliberately left alone: the meaning of the keys ([`super::form`]).
 
+mod wording;
+
 use serde_json::{Map, Value};
 use strata_core::nul::check_nul;
 
@@ -155,6 +157,13 @@ fn split(text: &str) -> Result<Option<(&str, &str)>, Fault> {
 }
 
 fn parse_front(front: &str) -> Result<Map<String, Value>, Fault> {
+    read_front(front).map_err(|error| {
+        let (line, error) = first_mistake(front, error);
+        Fault::at(line, format!("the front matter cannot be read: {}", wording::of(&error)))
+    })
+}
+
+fn read_front(front: &str) -> Result<Map<String, Value>, serde_saphyr::Error> {
     if front.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Map::new());
     }
@@ -162,13 +171,27 @@ fn parse_front(front: &str) -> Result<Map<String, Value>, Fault> {
         budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_depth: MAX_DEPTH, max_aliases: 64, max_anchors: 64, max_documents: 1 },
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(front, options).map_err(|error| {
-        // The lines of the file begin with the fence.
-        let line = error.location().map(|location| location.line() + 1).or(Some(1));
-        let message = error.without_snippet().to_string();
-        let message = message.lines().next().unwrap_or_default().to_owned();
-        Fault { line, reason: format!("the front matter cannot be read: {message}") }
-    })
+    serde_saphyr::from_str_with_options(front, options)
+}
+
+/// The most lines of a front matter in which a mistake is looked for. Strata's own has about twenty.
+const MOST_SEARCHED: usize = 200;
+
+/// The line of the file with the first mistake, and the mistake: behind the last line that can be read with all before it. The
+/// parser goes on to where it has to give up, which for quotes and brackets that are not closed is some later line.
+fn first_mistake(front: &str, error: serde_saphyr::Error) -> (usize, serde_saphyr::Error) {
+    // The lines of the file begin with the fence.
+    let told = error.location().and_then(|location| usize::try_from(location.line()).ok()).unwrap_or(0) + 1;
+    let lines: Vec<&str> = front.split_inclusive('\n').take(told).collect();
+    if lines.len() > MOST_SEARCHED {
+        return (told, error);
+    }
+    let read = |count: usize| read_front(&lines[..count].concat());
+    let readable = (0..lines.len()).rev().find(|count| read(*count).is_ok()).unwrap_or(0);
+    match read(lines.len().min(readable + 1)) {
+        Err(first) => (readable + 2, first),
+        Ok(_) => (told, error),
+    }
 }
 
 /// Replaces the lines of each key, adds the lines of keys that are not there and removes those of keys without a value.
@@ -339,7 +362,7 @@ mod tests {
         check(b"---\nid: a\n", 1, "no end");
         check(b"ok\n\xff\xfe", 2, "UTF-8");
         check(b"ok\n\nx\0", 3, "NUL");
-        check(b"---\nid: a\nid: b\n---\n", 3, "cannot be read");
+        check(b"---\nid: a\nid: b\n---\n", 3, "the key `id` stands there twice");
     }
 
     #[test]

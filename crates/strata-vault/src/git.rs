@@ -4,6 +4,7 @@
 //! are not run, because they could wait for a person or change files; a lock that a killed process has left behind is removed
 //! after a while. [`program`] runs git, [`repository`] looks at its folder, and [`undo`] takes commits back.
 
+mod bookkeeping;
 mod locks;
 mod message;
 mod program;
@@ -168,24 +169,28 @@ impl Git {
     }
 
     async fn record_with(&self, index: &Path, staged: &Staged, subject: &str, body: &str) -> Result<()> {
-        let trimmed = |text: String| text.trim().to_owned();
-        let head = self.text(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.ok().map(trimmed);
+        let head = self.head().await;
         let from = head.as_deref().unwrap_or("--empty");
         self.run_with(&["read-tree", from], &[], Some(index)).await?;
         self.run_with(&["update-index", "-z", "--index-info"], staged.entries.as_bytes(), Some(index))
             .await?;
-        let tree = trimmed(self.said(&["write-tree"], &[], Some(index)).await?);
-        let mut arguments = self.identity().await?;
-        arguments.extend(["commit-tree".to_owned(), tree]);
-        arguments.extend(head.iter().flat_map(|head| ["-p".to_owned(), head.clone()]));
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let tree = self.said(&["write-tree"], &[], Some(index)).await?.trim().to_owned();
         let message = format!("{subject}\n\n{body}");
-        let message = format!("{}\n", message.trim());
-        let commit = trimmed(self.said(&arguments, message.as_bytes(), None).await?);
+        let commit = self.commit_tree(&tree, head.as_deref(), message.trim()).await?;
         // The branch moves only if it has not been moved meanwhile.
         let reason = format!("commit: {subject}");
         self.run(&["update-ref", "-m", &reason, "HEAD", &commit, head.as_deref().unwrap_or("")]).await?;
         Ok(())
+    }
+
+    /// Makes a commit to which nothing refers yet, and returns its id.
+    async fn commit_tree(&self, tree: &str, parent: Option<&str>, message: &str) -> Result<String> {
+        let mut arguments = self.identity().await?;
+        arguments.extend(["commit-tree".to_owned(), tree.to_owned()]);
+        arguments.extend(parent.iter().flat_map(|parent| ["-p".to_owned(), (*parent).to_owned()]));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let commit = self.said(&arguments, format!("{message}\n").as_bytes(), None).await?;
+        Ok(commit.trim().to_owned())
     }
 
     /// The files that cannot be used, as the last look has found them.
@@ -201,8 +206,23 @@ impl Git {
     /// The commits of the vault, newest first, one line each.
     pub async fn log(&self, limit: u32) -> Result<String> {
         self.expect_repository().await?;
+        if self.is_without_commits().await {
+            return Ok("nothing is committed yet\n".to_owned());
+        }
         let count = format!("--max-count={limit}");
         self.text(&["log", &count, "--date=format:%Y-%m-%d %H:%M", "--format=%h  %ad  %s", "--", "."]).await
+    }
+
+    /// Whether the first commit is still to come. A damaged repository has commits that cannot be read.
+    async fn is_without_commits(&self) -> bool {
+        self.text(&["rev-list", "--all", "--max-count=1"]).await.is_ok_and(|commit| commit.trim().is_empty())
+            && self.head().await.is_none()
+    }
+
+    /// The last commit; `None` before the first one.
+    async fn head(&self) -> Option<String> {
+        let head = self.text(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.ok()?;
+        Some(head.trim().to_owned())
     }
 
     /// The changes of a commit, or those since the last one.
@@ -220,7 +240,12 @@ impl Git {
         let listing = ["ls-files", "-z", "--others", "--exclude-standard", "--"];
         let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
         let new = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &HashSet::new()))).await?;
-        let compared = [&["diff"], plain, &["HEAD", "--", "."]].concat();
+        // Before the first commit everything is new.
+        let last = match self.is_without_commits().await {
+            true => self.text(&["hash-object", "-t", "tree", "--stdin"]).await?.trim().to_owned(),
+            false => "HEAD".to_owned(),
+        };
+        let compared = [&["diff"], plain, &[&last, "--", "."]].concat();
         if new.is_empty() {
             return self.text(&compared).await;
         }
@@ -234,7 +259,12 @@ impl Git {
     async fn with_new(&self, index: &Path, new: &str, command: &[&str]) -> Result<String> {
         let own = repository::folder(&self.root).join("index");
         let to = index.to_owned();
-        self.on_disk(move |_| std::fs::copy(own, to).map(drop).map_err(|error| unwritten(&error))).await?;
+        // A repository without a commit may have none.
+        let copy = move |_: &Self| match std::fs::copy(own, to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unwritten(&error)),
+            _ => Ok(()),
+        };
+        self.on_disk(copy).await?;
         let adding = [
             "--literal-pathspecs",
             "add",

@@ -9,7 +9,7 @@ use strata_core::{Result, Store, UserId};
 use super::dirty::Dirty;
 use super::form::TurnExtra;
 use super::row::{Content, Row};
-use super::sync::is_placeholder;
+use super::sync::{is_empty_summary, is_placeholder};
 use super::vault::{Vault, all_summaries, blocking};
 
 /// The items of one query.
@@ -57,7 +57,11 @@ impl Vault {
             let items = self.index.feed(user, after, ITEMS_A_QUERY).await?;
             let Some((last, _)) = items.last() else { return Ok(()) };
             after = *last;
-            let has_file = |item: &Item| !matches!(item, Item::Turn(turn) if is_placeholder(user, turn));
+            let has_file = |item: &Item| match item {
+                Item::Turn(turn) => !is_placeholder(turn),
+                Item::Summary(summary) => !is_empty_summary(summary),
+                Item::Memory(_) => true,
+            };
             let items = items.into_iter().map(|(_, item)| item).filter(has_file);
             let rows = items.map(|item| match item {
                 Item::Turn(turn) => Content::Turn(Box::new(turn), TurnExtra::default()),
@@ -74,8 +78,8 @@ impl Vault {
     async fn reconcile_sessions(self: &Arc<Self>, user: &UserId, dirty: &mut Dirty) -> Result<()> {
         for session in self.index.sessions(user, Page::first(u32::MAX)).await? {
             let summaries = self.index.summaries(user, &all_summaries(&session.id)).await?;
-            let rows =
-                summaries.into_iter().map(|summary| Row::new(user, Content::Summary(Box::new(summary))));
+            let summaries = summaries.into_iter().filter(|summary| !is_empty_summary(summary));
+            let rows = summaries.map(|summary| Row::new(user, Content::Summary(Box::new(summary))));
             for row in self.stale(rows.collect()).await? {
                 dirty.note_row(&row);
             }

@@ -6,6 +6,7 @@
 mod edits;
 mod import;
 mod look;
+mod tombstones;
 mod turns;
 
 use std::collections::HashSet;
@@ -25,6 +26,7 @@ use super::snapshot::{Entry, ItemKey, Kind, Problem};
 use super::vault::{Vault, blocking};
 pub(crate) use import::is_placeholder;
 use look::{Found, Look};
+pub(crate) use tombstones::is_empty_summary;
 
 /// Changes of one change set.
 const CHANGES_A_SET: usize = 200;
@@ -64,7 +66,8 @@ impl Vault {
         let mut look = blocking(move || vault.look(&scope)).await?;
         self.leave_conflicts(&mut look).await?;
         let Look { items, gone, problems, seen_again, whole } = look;
-        let gone = self.still_gone(gone).await?;
+        let mut gone = self.still_gone(gone).await?;
+        gone.extend(look::displaced(&items));
         // Git keeps a person's edits too, also those that need no write by Strata.
         self.git_notice(items.len() + gone.len() + problems.len());
         let mut intake = Intake {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use strata_core::ports::Clock;
-use strata_core::store::{MemoryQuery, MemorySelect};
-use strata_core::{Memory, Store, UserId};
+use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, session_space};
+use strata_core::{Memory, SessionId, Store, UserId};
 use strata_vault::{Committed, Git, VaultOptions, VaultStore};
 use support::{open, options};
 
@@ -646,4 +646,103 @@ async fn a_diff_shows_new_files_and_leaves_the_index_alone() {
             .flatten()
             .all(|entry| !entry.file_name().to_string_lossy().starts_with("strata-"))
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn before_the_first_commit_a_diff_shows_what_it_would_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    assert!(git.diff(None).await.unwrap_err().message().contains("has no history yet"));
+    run(root, &["init", "--quiet"]);
+    assert_eq!(git.diff(None).await.unwrap(), "");
+    assert_eq!(git.log(9).await.unwrap(), "nothing is committed yet\n");
+    write(root, "entries/s/facts/a.md", "Grows pears\n");
+    write(root, "entries/s/facts/notes.txt", "none of the vault's\n");
+    let shown = git.diff(None).await.unwrap();
+    assert!(shown.contains("\n+Grows pears\n") && !shown.contains("notes"), "{shown}");
+    assert_eq!(run(root, &["status", "--porcelain"]), "?? entries/\n", "nothing is staged");
+    git.commit().await.unwrap();
+    assert_eq!(
+        (git.diff(None).await.unwrap(), git.log(9).await.unwrap().lines().count()),
+        (String::new(), 1)
+    );
+}
+
+/// A session that is learned from: each step notes in its file how far.
+async fn learn(store: &VaultStore, git: &Git, revision: u64) {
+    let session = SessionId::new("harbour").unwrap();
+    let state = store
+        .session(&UserId::default(), &session)
+        .await
+        .unwrap()
+        .unwrap_or_else(|| strata_core::Session::unwritten(session.clone(), Timestamp::UNIX_EPOCH));
+    let mut state = state.state;
+    state.observed.turns = revision;
+    let changes = vec![
+        Change::PutState { session: session.clone(), state: Box::new(state) },
+        Change::SetProgress { space: session_space("learn", &session), revision },
+    ];
+    let at = Timestamp::from_second(1_900_000_000 + i64::try_from(revision).unwrap()).unwrap();
+    store.apply(&UserId::default(), ChangeSet::new(at, changes)).await.unwrap();
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn steps_of_learning_are_taken_back_one_after_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    let store = open(root).await;
+    let facts = ["Berths the Heron", "Paints hulls", "Reads charts"];
+    for (number, fact) in facts.iter().enumerate() {
+        write(root, &format!("entries/harbour/facts/{number}.md"), &format!("{fact}\n"));
+        store.sync().await.unwrap();
+        learn(&store, &git, 2 * number as u64 + 1).await;
+        // Nothing was learned: the commit holds nothing but how far Strata has come.
+        learn(&store, &git, 2 * number as u64 + 2).await;
+    }
+    let session = root.join("entries/harbour/session.json");
+    for left in (0..facts.len()).rev() {
+        store.undo(None).await.unwrap();
+        assert_eq!(current(&store).await, facts[..left]);
+        assert!(fs::read_to_string(&session).unwrap().contains("\"turns\": 6"), "what was read stays read");
+    }
+    assert!(store.undo(None).await.unwrap_err().message().contains("no commit to take back"));
+    for done in 1..=facts.len() {
+        store.redo().await.unwrap();
+        assert_eq!(current(&store).await, facts[..done]);
+    }
+    // By its name, with later steps behind it that have written to the session's file.
+    let first = run(root, &["rev-list", "--max-parents=0", "HEAD"]);
+    store.undo(Some(first.trim())).await.unwrap();
+    assert_eq!(current(&store).await, facts[1..]);
+    let nothing = store.undo(Some("HEAD~7")).await.unwrap_err();
+    assert!(nothing.message().contains("changes nothing"), "{nothing}");
+    assert_eq!(run(root, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_that_a_person_has_edited_is_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, git) = (folder.path(), git_at(folder.path()));
+    let store = open(root).await;
+    write(root, "entries/harbour/facts/a.md", "Berths the Heron\n");
+    store.sync().await.unwrap();
+    learn(&store, &git, 1).await;
+    let path = root.join("entries/harbour/session.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"system_state\": {}", "\"system_state\": {\"berth\": \"north\"}"))
+        .unwrap();
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    let berth = async || {
+        let session = SessionId::new("harbour").unwrap();
+        let state = store.session(&UserId::default(), &session).await.unwrap().unwrap().state;
+        state.system_state.get("berth").cloned()
+    };
+    assert!(berth().await.is_some());
+    learn(&store, &git, 2).await;
+    store.undo(None).await.unwrap();
+    assert_eq!(berth().await, None);
+    store.redo().await.unwrap();
+    assert!(berth().await.is_some());
 }

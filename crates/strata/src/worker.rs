@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`Worker::start`]. Upkeep is one task and embedding another, because embedding a large import takes long;
 //! learning has one task for each job that may run at once, in [`learning`]. Tasks without work wait for the next beat of one
-//! [`pulse`], so that an idle process wakes once a second.
+//! [`pulse`], so that an idle process wakes at most once a second.
 
 mod learning;
 mod pulse;
@@ -114,12 +114,7 @@ fn log_panic(ended: std::result::Result<(), tokio::task::JoinError>) {
     }
 }
 
-async fn work(
-    engine: Engine,
-    settings: WorkerSettings,
-    mut pulse: Pulse,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn work(engine: Engine, settings: WorkerSettings, pulse: Pulse, mut stopped: watch::Receiver<bool>) {
     // When rows were last removed, by a clock that never jumps and by the engine's.
     let mut pruned: Option<(tokio::time::Instant, Timestamp)> = None;
     while !*stopped.borrow() {
@@ -169,7 +164,7 @@ fn has_jumped(elapsed: Duration, then: Timestamp, now: Timestamp) -> bool {
 }
 
 /// Embeds recorded items until the worker is stopped. The encoder is loaded when the first item is there.
-async fn embed(engine: Engine, mut pulse: Pulse, mut stopped: watch::Receiver<bool>) {
+async fn embed(engine: Engine, pulse: Pulse, mut stopped: watch::Receiver<bool>) {
     while !*stopped.borrow() {
         match engine.maintenance.embed_items().await {
             Ok(true) => pulse.found_work(),

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use strata_core::{Error, Result};
+use strata_core::{Error, Result, UserId};
 use tokio::sync::Semaphore;
 
 use super::error::{Fault, Outcome};
 use super::schema::{self, FileState};
+use super::still::Stillness;
 use super::watch::OpenedFile;
 
 /// The prepared statements that a connection keeps: more than the backend has, so that none is prepared twice.
@@ -189,12 +190,14 @@ pub(crate) struct Readers {
     free: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
     opened: OpenedFile,
+    still: Arc<Stillness>,
 }
 
 impl Readers {
     pub(crate) fn new(path: PathBuf, options: SqliteOptions) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers.max(1)));
-        Self { opened: OpenedFile::new(&path), path, options, free: Arc::default(), permits }
+        let (opened, still) = (OpenedFile::new(&path), Arc::default());
+        Self { opened, path, options, free: Arc::default(), permits, still }
     }
 
     /// Runs `read` on a connection, in one snapshot of the database, off the async threads.
@@ -224,6 +227,31 @@ impl Readers {
             }
         }
         self.run(read).await
+    }
+
+    /// Runs a `read` that looks for users off the async threads. If nothing was committed since the last look of this name, its
+    /// answer still holds, and no other thread is woken.
+    pub(crate) async fn look(
+        &self,
+        name: String,
+        read: impl FnOnce(&Connection) -> Outcome<Vec<UserId>> + Send + 'static,
+    ) -> Result<Vec<UserId>> {
+        if let Some(found) = self.still.known(&name) {
+            return Ok(found);
+        }
+        let still = Arc::clone(&self.still);
+        let (path, options, opened) = (self.path.clone(), self.options.clone(), self.opened);
+        self.run(move |conn| {
+            // Before the snapshot, which begins with the first read.
+            let version = still.version(|| {
+                opened.check(&path)?;
+                open_reader(&path, &options)
+            });
+            let found = read(conn)?;
+            still.note(name, version, &found);
+            Ok(found)
+        })
+        .await
     }
 
     fn pop(&self) -> Option<Connection> {
@@ -270,6 +298,7 @@ impl Readers {
             drop(permits);
         }
         self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.still.close();
     }
 }
 

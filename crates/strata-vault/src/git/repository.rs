@@ -108,7 +108,7 @@ pub(super) fn expect(root: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::not_found(format!(
-        "the vault `{}` has no history yet; set `enable_git_versioning` to true",
+        "the vault `{}` has no history yet; with `enable_git_versioning = true`, Strata begins one when it opens the vault",
         root.display()
     )))
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use strata_core::{Error, Result};
 
+use super::bookkeeping::Undoing;
 use super::{Committed, Git, repository};
 use crate::disk::{Disk, NewFile};
 use crate::front::Document;
@@ -56,24 +57,30 @@ impl Git {
         }
         // A step without a name has nothing behind it but what was taken back already, so where lines differ the commit's
         // former state is right: taking back wrote new front matter.
-        let (commit, favour) = match commit {
-            Some(name) => (self.commit_id(name).await?, "--strategy-option=no-renames"),
-            None => (self.last(step).await?, "--strategy-option=theirs"),
+        let (commit, undoing, favour) = match commit {
+            Some(name) => {
+                let commit = self.commit_id(name).await?;
+                let undoing = self.undoing(&commit).await?;
+                (commit, undoing, "--strategy-option=no-renames")
+            }
+            None => {
+                let (commit, undoing) = self.last(step).await?;
+                (commit, undoing, "--strategy-option=theirs")
+            }
         };
         let subject = self.text(&["show", "--no-patch", "--format=%s", &commit]).await?.trim().to_owned();
-        if self.text(&["show", "--no-patch", "--format=%P", &commit]).await?.split_whitespace().count() > 1 {
-            let message = format!("commit `{commit}` is a merge; take its own commits back one by one");
-            return Err(Error::conflict(message));
-        }
-        let changed = ["diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-only", &commit];
-        self.expect_unfiltered(&self.text(&changed).await?).await?;
-        if let Err(error) = self.run(&["revert", "--no-commit", favour, &commit]).await {
+        self.expect_unfiltered(&undoing.paths).await?;
+        if let Err(error) = self.run(&["revert", "--no-commit", favour, &undoing.reverted]).await {
             self.abort().await;
             let message =
                 format!("commit `{commit}` cannot be taken back, because later ones change the same files");
             return Err(Error::conflict(message).with_source(error));
         }
-        if let Err(error) = self.bring_back().await {
+        let brought = match self.put_states_back(&undoing).await {
+            Ok(()) => self.bring_back().await,
+            failed => failed,
+        };
+        if let Err(error) = brought {
             self.abort().await;
             return Err(error);
         }
@@ -112,16 +119,22 @@ impl Git {
         let _ = self.run(&["revert", "--abort"]).await;
     }
 
-    /// The commit that a step without a name takes back.
-    async fn last(&self, step: Step) -> Result<String> {
+    /// The commit that a step without a name takes back. One that holds nothing but bookkeeping is passed over.
+    async fn last(&self, step: Step) -> Result<(String, Undoing)> {
         let log = self.text(&["log", LOOKED_THROUGH, "-z", "--format=%H%n%B", "--", "."]).await?;
         let log: Vec<Logged> = log.split('\0').filter_map(logged).collect();
-        target(&log, step).map(str::to_owned).ok_or_else(|| {
-            Error::not_found(match step {
-                Step::Undo => "there is no commit to take back",
-                Step::Redo => "nothing was taken back that could be done again",
-            })
-        })
+        let mut empty = HashSet::new();
+        while let Some(commit) = target(&log, step, &empty) {
+            let undoing = self.undoing(commit).await?;
+            if !undoing.is_empty() {
+                return Ok((commit.to_owned(), undoing));
+            }
+            empty.insert(commit);
+        }
+        Err(Error::not_found(match step {
+            Step::Undo => "there is no commit to take back",
+            Step::Redo => "nothing was taken back that could be done again",
+        }))
     }
 
     /// Where taking a commit back removes only the tombstone of an item, the item itself is meant: its file moves back to where it
@@ -182,21 +195,24 @@ fn logged(text: &str) -> Option<Logged> {
     Some(Logged { id: id.to_owned(), reverts: reverts.filter(|id| id.len() >= 40) })
 }
 
-/// The commit that a step takes back. `log` has the newest commit first: a commit that is taken back does nothing, so it takes
-/// nothing back either.
-fn target(log: &[Logged], step: Step) -> Option<&str> {
+/// The commit that a step takes back, none of those that are `empty`. `log` has the newest commit first: a commit that is taken
+/// back does nothing, so it takes nothing back either.
+fn target<'a>(log: &'a [Logged], step: Step, empty: &HashSet<&str>) -> Option<&'a str> {
     let plain: HashSet<&str> =
         log.iter().filter(|commit| commit.reverts.is_none()).map(|commit| commit.id.as_str()).collect();
     let mut gone: HashSet<&str> = HashSet::new();
     for commit in log {
-        if gone.contains(commit.id.as_str()) {
+        let id = commit.id.as_str();
+        if gone.contains(id) {
             continue;
         }
         match (&commit.reverts, step) {
-            (None, Step::Undo) => return Some(&commit.id),
-            (Some(reverted), Step::Redo) if plain.contains(reverted.as_str()) => return Some(&commit.id),
+            (None, Step::Undo) if !empty.contains(id) => return Some(id),
+            (Some(reverted), Step::Redo) if plain.contains(reverted.as_str()) && !empty.contains(id) => {
+                return Some(id);
+            }
             (Some(reverted), _) => drop(gone.insert(reverted)),
-            (None, Step::Redo) => {}
+            (None, _) => {}
         }
     }
     None
@@ -218,8 +234,16 @@ mod tests {
         };
         let check = |commits: &[(char, Option<char>)], undo: Option<char>, redo: Option<char>| {
             let log = log(commits);
-            assert_eq!(target(&log, Step::Undo).map(str::to_owned), undo.map(id), "{commits:?}");
-            assert_eq!(target(&log, Step::Redo).map(str::to_owned), redo.map(id), "{commits:?}");
+            assert_eq!(
+                target(&log, Step::Undo, &HashSet::new()).map(str::to_owned),
+                undo.map(id),
+                "{commits:?}"
+            );
+            assert_eq!(
+                target(&log, Step::Redo, &HashSet::new()).map(str::to_owned),
+                redo.map(id),
+                "{commits:?}"
+            );
         };
         // The newest commit stands first.
         check(&[], None, None);

@@ -318,7 +318,7 @@ impl Intake<'_> {
     /// Takes in that files are gone.
     pub(super) async fn take_removals(&mut self, gone: Vec<Entry>) -> Result<()> {
         let mut by_user: BTreeMap<UserId, Vec<(Entry, ChangeSet)>> = BTreeMap::new();
-        for entry in gone {
+        for entry in self.take_removed_tombstones(gone).await? {
             let changes = self.removal(&entry).await?;
             self.forgotten.push(entry.path.clone());
             let set = ChangeSet::new(self.now, changes);
@@ -409,7 +409,7 @@ impl Intake<'_> {
     }
 
     /// A summary by its id.
-    async fn summary(&self, user: &UserId, id: &str) -> Result<Option<Summary>> {
+    pub(super) async fn summary(&self, user: &UserId, id: &str) -> Result<Option<Summary>> {
         for session in self.vault.index.sessions(user, Page::first(u32::MAX)).await? {
             let summaries = self.vault.index.summaries(user, &all_summaries(&session.id)).await?;
             if let Some(summary) = summaries.into_iter().find(|summary| summary.id.to_string() == id) {

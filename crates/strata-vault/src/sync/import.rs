@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use strata_core::store::{Change, ChangeSet, Idempotency, SESSION_PURPOSES};
+use strata_core::store::{Applied, Change, ChangeSet, Idempotency, SESSION_PURPOSES};
 use strata_core::summary::{Summary, SummaryStatus};
 use strata_core::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes};
 use strata_core::{Memory, MemoryId, Result, SessionId, Store, Turn, TurnId, UserId};
@@ -136,7 +136,7 @@ impl Intake<'_> {
         let new = batch.iter().map(|item| again(&item.turn)).collect();
         let change = Change::AppendTurns { session: session.clone(), turns: new };
         let set = ChangeSet { idempotency, ..ChangeSet::one(at, change) };
-        match self.vault.index.apply(user, set).await {
+        match self.apply_anew(user, set).await {
             Ok(applied) => {
                 for (item, appended) in batch.into_iter().zip(applied.turns) {
                     self.adopt_turn(user, item, appended.seq)?;
@@ -157,6 +157,16 @@ impl Intake<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Applies a change set of items that the index does not have. A copy of a file has the key of the write that made the first
+    /// one: its item is added all the same, without the key.
+    async fn apply_anew(&self, user: &UserId, set: ChangeSet) -> Result<Applied> {
+        let applied = self.vault.index.apply(user, set.clone()).await?;
+        if !applied.replayed {
+            return Ok(applied);
+        }
+        self.vault.index.apply(user, ChangeSet { idempotency: None, ..set }).await
     }
 
     /// Notes an appended turn. Its file is written again if it says another place, or lacks its id.
@@ -195,7 +205,7 @@ impl Intake<'_> {
             let idempotency = key
                 .as_ref()
                 .map(|keyed| Idempotency { key: keyed.key.clone(), fingerprint: keyed.fingerprint });
-            match self.vault.index.apply(user, ChangeSet { idempotency, ..set }).await {
+            match self.apply_anew(user, ChangeSet { idempotency, ..set }).await {
                 Ok(_) => drop(applied.insert(item.found.path.clone())),
                 Err(error) => self.report(&item.found.path, error.message().to_owned()),
             }
@@ -313,11 +323,22 @@ fn placed(user: &UserId, session: &SessionId, turns: Vec<TurnItem>, next: u64) -
     placed
 }
 
-/// Whether a turn is the place of one whose file is missing.
-pub(crate) fn is_placeholder(user: &UserId, turn: &Turn) -> bool {
-    turn.hidden.is_some()
-        && turn.content.is_empty()
-        && turn.id == id_of_missing(user, &turn.session, turn.seq)
+/// Whether nothing is left of a turn but its place: its file is missing, and it has none.
+pub(crate) fn is_placeholder(turn: &Turn) -> bool {
+    turn.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Deleted) && emptied(turn) == *turn
+}
+
+/// The place of a turn of which nothing else is left.
+pub(super) fn emptied(turn: &Turn) -> Turn {
+    Turn {
+        role: Role::System,
+        name: None,
+        content: String::new(),
+        token_count: 0,
+        metadata: Metadata::new(),
+        notes: TurnNotes::default(),
+        ..turn.clone()
+    }
 }
 
 fn id_of_missing(user: &UserId, session: &SessionId, seq: u64) -> TurnId {

@@ -49,6 +49,8 @@ pub(super) struct Found {
     pub(super) place: Place,
     /// The file of the same item at another path, which may be gone.
     pub(super) elsewhere: Option<Entry>,
+    /// The other item that this file held, whose id a person has edited or whose place another file has taken.
+    pub(super) displaced: Option<Entry>,
     pub(super) hash: [u8; 32],
     /// Whether the file has the marks of a conflict that git could not merge.
     pub(super) has_conflict: bool,
@@ -245,10 +247,12 @@ impl Vault {
             }
         };
         let key = ItemKey { user: user.clone(), kind, id };
+        let displaced = before.filter(|before| before.item != key).cloned();
         let found = Found {
             path: path.to_owned(),
             place,
             elsewhere: None,
+            displaced,
             hash: seen.hash,
             has_conflict: has_conflict(&seen.bytes),
             stat: seen.stat,
@@ -283,6 +287,9 @@ impl Vault {
     /// Finds for each item where it was before, and reports those that two files claim to be.
     fn pair(&self, look: &mut Look) -> Result<()> {
         let snapshot = self.snapshot();
+        // Files that are gone, or that hold other items now.
+        let displaced = look.items.iter().filter_map(|item| item.found.displaced.as_ref());
+        let displaced: HashSet<String> = displaced.map(|entry| entry.path.clone()).collect();
         let gone: HashSet<String> = look.gone.iter().map(|entry| entry.path.clone()).collect();
         // Of two files with one id, that among the deleted ones is the later step of an interrupted move.
         look.items.sort_by_key(|item| !item.found.place.deleted);
@@ -291,16 +298,17 @@ impl Vault {
         let mut moved = HashSet::new();
         for mut item in std::mem::take(&mut look.items) {
             if let Some(other) = claimed.get(&item.key) {
-                look.problems.push(twice(&item.found.path, other));
+                look.problems.push(twice(&item, other));
                 continue;
             }
             let elsewhere = snapshot.of(&item.key)?.filter(|entry| entry.path != item.found.path);
+            let elsewhere = elsewhere.filter(|entry| !displaced.contains(&entry.path));
             if let Some(entry) = &elsewhere {
                 // An entry that cannot be looked at may be there.
                 let is_seen = || self.disk.stat(&entry.path).map_or(true, |stat| stat.is_some());
                 let there = !gone.contains(&entry.path) && is_seen();
-                if there && item.is_entry() && !is_leftover(&item, entry) {
-                    look.problems.push(twice(&item.found.path, &entry.path));
+                if there && !is_leftover(&item, entry) {
+                    look.problems.push(twice(&item, &entry.path));
                     continue;
                 }
                 if there
@@ -365,9 +373,26 @@ fn ended(path: &str, tombstone: &str) -> Problem {
     Problem { path: path.to_owned(), fault: Fault::new(reason) }
 }
 
-fn twice(path: &str, other: &str) -> Problem {
-    let reason = format!("it has the id of `{other}`; remove its `id` line to make it an item of its own");
-    Problem { path: path.to_owned(), fault: Fault::new(reason) }
+fn twice(item: &Item, other: &str) -> Problem {
+    let reason = match item.what {
+        What::Entry(_) => {
+            format!("it has the id of `{other}`; remove its `id` line to make it an item of its own")
+        }
+        What::Session(_) => {
+            format!("it is of the same session as `{other}`, which counts; remove one of the two")
+        }
+        What::Key(_) => format!("it has the id of `{other}`, which counts; remove one of the two"),
+    };
+    Problem { path: item.found.path.clone(), fault: Fault::new(reason) }
+}
+
+/// The items whose files hold other items now, and that no other file holds. An edited `session.json` does not end the session that
+/// it was of.
+pub(super) fn displaced(items: &[Item]) -> Vec<Entry> {
+    let held: HashSet<&ItemKey> = items.iter().map(|item| &item.key).collect();
+    let displaced =
+        items.iter().filter(|item| item.is_entry()).filter_map(|item| item.found.displaced.clone());
+    displaced.filter(|entry| !held.contains(&entry.item)).collect()
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> std::result::Result<T, Fault> {

@@ -8,9 +8,10 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
+use strata_core::store::TurnQuery;
 use strata_core::summary::SummaryPart;
 use strata_core::summary::{Summary, SummaryStats};
-use strata_core::turn::Metadata;
+use strata_core::turn::{HiddenReason, Metadata};
 use strata_core::{Role, Session, SessionId, Turn, UserId};
 use strata_engine::Engine;
 use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
@@ -113,7 +114,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let user = user.of(context);
             let engine = context.engine_for(&user).await?;
             let sessions = engine.sessions.list(&user, page.into()).await?;
-            list(&user, &sessions, json, output)
+            list(&engine, &user, &sessions, json, output).await
         }
         Action::Show { which, limit, summaries: true, json, .. } => {
             let (session, user) = which.of(context);
@@ -127,7 +128,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let engine = context.engine_for(&user).await?;
             let turns = engine.sessions.turns(&user, &session, after, limit).await?;
             let session = engine.sessions.get(&user, &session).await?;
-            show(&user, &session, &turns, json, output)
+            let deleted = deleted_turns(&engine, &user, &session.id).await?;
+            show(&user, &session, deleted, &turns, json, output)
         }
         Action::Points { part, session, user, json: JsonArgs { json } } => {
             let user = user.of(context);
@@ -188,19 +190,31 @@ struct SessionWithParts {
     summaries: Option<SummariesResponse>,
 }
 
-fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) -> Outcome {
+/// The turns of a session that were deleted, whose places stay.
+async fn deleted_turns(engine: &Engine, user: &UserId, session: &SessionId) -> Outcome<u64> {
+    let hidden = TurnQuery::Hidden { session: session.clone(), after: None, limit: u32::MAX };
+    let hidden = engine.store().turns(user, &hidden).await?;
+    let is_deleted = |turn: &&Turn| turn.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Deleted);
+    Ok(hidden.iter().filter(is_deleted).count() as u64)
+}
+
+async fn list(
+    engine: &Engine,
+    user: &UserId,
+    sessions: &[Session],
+    json: bool,
+    output: &mut Output,
+) -> Outcome {
     if json {
         output.json(&SessionsResponse::new(user, sessions))?;
     } else if sessions.is_empty() {
         note(format_args!("user `{user}` has no sessions"));
     } else {
-        let rows: Vec<_> = sessions
-            .iter()
-            .map(|session| {
-                let Session { id, created_at, updated_at, turn_count, .. } = session;
-                [turn_count.to_string(), created_at.to_string(), updated_at.to_string(), id.to_string()]
-            })
-            .collect();
+        let mut rows = Vec::with_capacity(sessions.len());
+        for Session { id, created_at, updated_at, turn_count, .. } in sessions {
+            let turns = turn_count.saturating_sub(deleted_turns(engine, user, id).await?);
+            rows.push([turns.to_string(), created_at.to_string(), updated_at.to_string(), id.to_string()]);
+        }
         output.table(["TURNS", "CREATED", "UPDATED", "SESSION"], &rows)?;
     }
     Ok(())
@@ -223,7 +237,14 @@ fn list_points(part: SummaryPart, points: Vec<StructuredPoint>, json: bool, outp
     Ok(())
 }
 
-fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output: &mut Output) -> Outcome {
+fn show(
+    user: &UserId,
+    session: &Session,
+    deleted: u64,
+    turns: &[Turn],
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
     if json.json {
         let turns = Some(turns.iter().map(TurnResponse::from).collect());
         let session = SessionResponse::new(user, session);
@@ -231,7 +252,9 @@ fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output
         return Ok(());
     }
     let Session { id, created_at, updated_at, turn_count, .. } = session;
-    output.line(format_args!("session `{id}` of user `{user}`: {turn_count} turns"))?;
+    let left = turn_count.saturating_sub(deleted);
+    let deleted = if deleted == 0 { String::new() } else { format!(" and {deleted} deleted") };
+    output.line(format_args!("session `{id}` of user `{user}`: {left} turns{deleted}"))?;
     output.line(format_args!("created {created_at}, updated {updated_at}"))?;
     for turn in turns {
         let name = turn.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();

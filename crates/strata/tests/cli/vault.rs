@@ -149,6 +149,27 @@ fn sync_counts_what_the_files_hold_now() {
 }
 
 #[test]
+fn a_session_counts_its_turns_without_the_places_of_deleted_ones() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");
+    machine
+        .feed(&["record", "--session", "kites"], "My kite is red.\nIts tail is long.\nThe wind is low.")
+        .ok();
+    let count = || machine.run(&["sessions", "list"]).ok().lines().nth(1).unwrap().trim().to_owned();
+    assert!(count().starts_with("3 "), "{}", count());
+    for folder in ["turns", "deleted"] {
+        let holding = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("tail"));
+        let found = files(&machine.home().join("notes/entries/kites").join(folder), ".md");
+        fs::remove_file(found.into_iter().find(holding).unwrap()).unwrap();
+        assert!(count().starts_with("2 "), "{}", count());
+    }
+    machine.run(&["vault", "rebuild"]).ok();
+    assert!(count().starts_with("2 "), "{}", count());
+    let shown = machine.run(&["sessions", "show", "kites"]).ok();
+    assert!(shown.contains("2 turns and 1 deleted"), "{shown}");
+}
+
+#[test]
 fn sync_counts_all_files_that_cannot_be_used_and_lists_the_first() {
     let machine = Machine::new();
     machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");
@@ -261,6 +282,34 @@ fn what_was_learned_leaves_recall_when_its_commit_is_reverted() {
     machine.feed(&["record", "--session", "move"], "I like trams.").ok();
     machine.run(&["learn"]).ok();
     assert!(known().contains("likes trams") && !known().contains("lives in Graz"), "{}", known());
+}
+
+#[test]
+fn what_was_learned_is_taken_back_step_by_step_until_nothing_is_left() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nenable_git_versioning = true\n");
+    for said in ["My cousin Ines repairs violins.", "I moved to Porto in May.", "My boat is called Gaivota."]
+    {
+        machine.feed(&["record", "--session", "letters"], said).ok();
+        machine.run(&["learn"]).ok();
+    }
+    let commits = git(&machine, &["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap();
+    let mut steps = 0;
+    let mut undo = || {
+        steps += 1;
+        machine.run(&["vault", "undo"])
+    };
+    let last = loop {
+        let ran = undo();
+        if !ran.stdout.contains("taken back: ") {
+            break ran;
+        }
+    };
+    assert!(last.failed(1).contains("there is no commit to take back"));
+    assert!((4..=commits + 1).contains(&steps), "{steps} steps over {commits} commits");
+    assert_eq!(machine.run(&["search", "what does Ines repair"]).ok().trim(), "");
+    assert!(!machine.run(&["memories", "list"]).ok().contains("Porto"));
+    assert!(machine.run(&["vault", "redo"]).ok().contains("done again: "));
 }
 
 #[test]
