@@ -355,7 +355,7 @@ def instructors():
     )
     assert found.place == "Lisbon", found
     reply = completion.choices[0].message
-    messages.append(reply.model_dump(exclude_none=True))
+    messages.append(reply.model_dump())
     messages.append({"role": "tool", "tool_call_id": reply.tool_calls[0].id, "content": "sunny"})
     answer = completions("tools").create(model="m", response_model=None, max_retries=0, messages=messages)
     assert answer.choices[0].message.content == "reply to call weather", answer

@@ -39,7 +39,7 @@ fn opening_the_page(readme: &str) -> String {
     let (rest, after) = after.split_once("\n\n").unwrap();
     let open = "/usr/bin/chromium --headless --no-sandbox --disable-gpu --user-data-dir=browser --dump-dom";
     let opened = format!(
-        "```console\n$ {open} {page}\n<h1>Overview\n/inspect/memories?user=ada\n\
+        "```console\n$ {open} {page}\n/inspect/memories?user=ada\n<h1>Overview\n\
          $ {open} \"{page}inspect/memories?user=ada\"\nAda is allergic to peanuts\n```\n"
     );
     format!("{before}open <{page}>{rest}\n\n{opened}\n{after}")
