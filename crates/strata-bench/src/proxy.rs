@@ -8,8 +8,7 @@ mod dialect;
 mod model;
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -77,18 +76,25 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     })
 }
 
-/// Copies a store that is at rest, in place of the copy that was used before.
+/// Copies a store that no process uses, in place of the copy that was used before.
 fn copy_store(store: &Path, copy: &Path) -> Result<()> {
-    for ending in ["-wal", "-shm"] {
-        let mut beside = copy.as_os_str().to_owned();
-        beside.push(ending);
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
+    // A process that was killed leaves its log beside the file.
+    for ending in ["", "-wal", "-shm"] {
+        let (from, to) = (beside(store, ending), beside(copy, ending));
+        if to.exists() {
+            fs::remove_file(&to).with_context(|| format!("removing {}", to.display()))?;
+        }
+        if from.exists() && ending != "-shm" {
+            fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
         }
     }
-    fs::copy(store, copy).with_context(|| format!("copying {}", store.display()))?;
     Ok(())
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// The time that the proxy adds in one API: to a chat, and to the first byte of a stream.
