@@ -7,6 +7,8 @@
 mod dialect;
 mod model;
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -44,23 +46,23 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let count = bench.size(500, 50);
     let binary = bench.binary.clone();
     measure_encoder(bench, &asked, report)?;
+    let copy = bench.stores.fresh("proxied");
     bench.runtime.block_on(async {
         let model = Model::start().await?;
         let settings = [format!("upstream=http://{}/v1", model.address())];
-        let served = Served::start_with(&binary, &store, WORDS, &settings)?;
-        served.wait_until_ready()?;
-        let limits =
-            Chats { most_median: Some(MOST_MEDIAN), most_p99: Some(MOST_P99), ..Chats::new(&asked, "plain") };
         let mut table = TABLE_HEAD.to_owned();
         for dialect in Dialect::ALL {
-            let name = format!("plain, {}", dialect.name());
-            let plain = added(&model, &served, &Chats { name: &name, dialect, ..limits }, report).await?;
-            let name = format!("first byte of a stream, {}", dialect.name());
-            let chats = Chats { name: &name, dialect, is_stream: true, ..limits };
-            let streamed = added(&model, &served, &chats, report).await?;
+            // A chat leaves two turns and work to learn from them. So each API begins with the same store and a new process.
+            copy_store(&store, &copy)?;
+            let served = Served::start_with(&binary, &copy, WORDS, &settings)?;
+            served.wait_until_ready()?;
+            let (plain, streamed) = added_by(dialect, (&model, &served), &asked, report).await?;
             table.push_str(&table_line(dialect, plain, streamed));
         }
         eprintln!("{table}");
+        copy_store(&store, &copy)?;
+        let served = Served::start_with(&binary, &copy, WORDS, &settings)?;
+        served.wait_until_ready()?;
         model.think(THINKING);
         let few = Chats::new(&asked[..asked.len() / 10], "plain, a model that takes 100 ms");
         added(&model, &served, &few, report).await?;
@@ -72,6 +74,43 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Copies a store that no process uses, in place of the copy that was used before.
+fn copy_store(store: &Path, copy: &Path) -> Result<()> {
+    // A process that was killed leaves its log beside the file.
+    for ending in ["", "-wal", "-shm"] {
+        let (from, to) = (beside(store, ending), beside(copy, ending));
+        if to.exists() {
+            fs::remove_file(&to).with_context(|| format!("removing {}", to.display()))?;
+        }
+        if from.exists() && ending != "-shm" {
+            fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// The time that the proxy adds in one API: to a chat, and to the first byte of a stream.
+async fn added_by(
+    dialect: Dialect,
+    (model, served): (&Model, &Served),
+    asked: &[String],
+    report: &mut Report,
+) -> Result<(Added, Added)> {
+    let name = format!("plain, {}", dialect.name());
+    let limits =
+        Chats { most_median: Some(MOST_MEDIAN), most_p99: Some(MOST_P99), ..Chats::new(asked, &name) };
+    let plain = added(model, served, &Chats { dialect, ..limits }, report).await?;
+    let name = format!("first byte of a stream, {}", dialect.name());
+    let chats = Chats { name: &name, dialect, is_stream: true, ..limits };
+    Ok((plain, added(model, served, &chats, report).await?))
 }
 
 /// The table of all APIs, as docs/proxy.md has it.

@@ -189,6 +189,13 @@ pub trait Store: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// What the medium lacks, each with what a person has to do about it. The store works without it, more slowly or with fewer results,
+    /// so it is no problem of [`Store::check`]. It is what was found when the store was opened: nothing is read. A store that needs nothing has
+    /// none.
+    fn advice(&self) -> &[String] {
+        &[]
+    }
+
     /// Checks whether the store can be read and written, counts its data and lists its problems.
     async fn check(&self, depth: CheckDepth) -> Result<Health>;
 

@@ -1,6 +1,7 @@
 //! One row for each recall, written in the background. With it, the complaint «it forgot» can be investigated.
 
 mod explain;
+mod homes;
 
 use crate::recall::{Recall, RequestLog};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The additions of the server's extensions to the tables: an index of trigrams (`pg_trgm`) and a column of vectors (`pgvector`).
 //!
-//! Both are optional. A process that starts looks which of them the database has, adds what it may, and otherwise logs what a
-//! person has to do. Without them the store works as well, with a fallback that reads more. Start reading at [`prepare`].
+//! Both are optional. A process that starts looks which of them the database has, adds what it may, and otherwise says what a
+//! person has to do ([`strata_core::Store::advice`]). Without them the store works as well, with a fallback that reads more. Start reading
+//! at [`prepare`].
 
 use strata_core::Error;
 use tokio_postgres::Client;
@@ -26,7 +27,7 @@ pub(crate) struct Extensions {
 struct Addition {
     what: &'static str,
     extensions: &'static [&'static str],
-    /// The package that has the extensions.
+    /// The package that has the extensions; `NN` stands for the version of the server.
     package: &'static str,
     /// A query that tells whether the tables have the addition.
     made: &'static str,
@@ -66,61 +67,72 @@ const SMALL: u64 = 200_000;
 /// How long the tables are waited for.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = 0";
 
-/// Looks which additions the database has, and makes those that it can have. Nothing of it is needed, so a failure is logged.
-pub(crate) async fn prepare(client: &Client) -> Outcome<Extensions> {
-    let trigrams = add(client, &TRIGRAMS).await?;
-    let halfvec = add(client, &HALFVEC).await?;
+/// Looks which additions the database has, and makes those that it can have. Nothing of it is needed: also returns what is missing, and
+/// what to do about it.
+pub(crate) async fn prepare(client: &Client) -> Outcome<(Extensions, Vec<String>)> {
+    let (no_trigrams, no_halfvec) = (add(client, &TRIGRAMS).await?, add(client, &HALFVEC).await?);
+    let (trigrams, halfvec) = (no_trigrams.is_none(), no_halfvec.is_none());
+    let mut missing: Vec<String> = [no_trigrams, no_halfvec].into_iter().flatten().collect();
     if trigrams {
-        check_locale(client).await?;
+        missing.extend(problem_of_locale(client).await?);
     }
     let citus = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')";
     let citus = one(client, citus, &[]).await?.try_get(0)?;
-    Ok(Extensions { trigrams, halfvec, citus })
+    Ok((Extensions { trigrams, halfvec, citus }, missing))
 }
 
-/// Returns whether the tables have an addition now.
-async fn add(client: &Client, addition: &Addition) -> Outcome<bool> {
+/// Adds an addition that the tables do not have yet. If that cannot be, returns why, and what to do about it.
+async fn add(client: &Client, addition: &Addition) -> Outcome<Option<String>> {
     if one(client, addition.made, &[]).await?.try_get(0)? {
-        return Ok(true);
+        return Ok(None);
     }
-    let names = addition.extensions.join("', '");
-    let sql = format!("SELECT count(*) FROM pg_available_extensions WHERE name IN ('{names}')");
-    let available: i64 = one(client, &sql, &[]).await?.try_get(0)?;
-    if (available as usize) < addition.extensions.len() {
-        tracing::info!(
-            extensions = addition.extensions.join(", "),
-            "PostgreSQL lacks extensions for {}; install the package `{}` on its server and restart Strata",
-            addition.what,
-            addition.package
-        );
-        return Ok(false);
+    if let Some(package) = missing_package(client, addition).await? {
+        return Ok(Some(format!(
+            "PostgreSQL lacks {} for {}; install the package `{package}` on its server and restart Strata",
+            addition.extensions.join(" and "),
+            addition.what
+        )));
     }
     if check::estimate(client).await?.iter().sum::<u64>() > SMALL {
-        tracing::warn!(
-            "the tables are too large to add {} at start-up; docs/scale.md has the statements",
+        return Ok(Some(format!(
+            "the tables are too large to add {} at start-up; run the statements of docs/scale.md at a quiet time, and restart Strata",
             addition.what
-        );
-        return Ok(false);
+        )));
     }
     client.batch_execute("BEGIN").await?;
     match make(client, addition).await {
         Ok(()) => {
             client.batch_execute("COMMIT").await?;
-            Ok(true)
+            Ok(None)
         }
         Err(fault) => {
             client.batch_execute("ROLLBACK").await?;
-            let error = Error::from(fault);
-            let extensions = addition.extensions.iter().map(|name| format!("CREATE EXTENSION {name};"));
-            tracing::warn!(
-                %error,
-                "cannot add {}; let an administrator run `{}` in the database, and restart Strata",
-                addition.what,
-                extensions.collect::<Vec<_>>().join(" ")
-            );
-            Ok(false)
+            Ok(Some(refused(addition, &Error::from(fault))))
         }
     }
+}
+
+/// The package whose extensions the server does not have.
+async fn missing_package(client: &Client, addition: &Addition) -> Outcome<Option<String>> {
+    let names = addition.extensions.join("', '");
+    let sql = format!(
+        "SELECT count(*), (current_setting('server_version_num')::int / 10000)::text
+         FROM pg_available_extensions WHERE name IN ('{names}')"
+    );
+    let row = one(client, &sql, &[]).await?;
+    let is_missing = (row.try_get::<_, i64>(0)? as usize) < addition.extensions.len();
+    let package = addition.package.replace("NN", row.try_get::<_, &str>(1)?);
+    Ok(is_missing.then_some(package))
+}
+
+/// The remedy for an addition that the database refuses.
+fn refused(addition: &Addition, error: &Error) -> String {
+    let extensions = addition.extensions.iter().map(|name| format!("CREATE EXTENSION {name};"));
+    format!(
+        "cannot add {} ({error}); let an administrator run `{}` in the database, and restart Strata",
+        addition.what,
+        extensions.collect::<Vec<_>>().join(" ")
+    )
 }
 
 async fn make(client: &Client, addition: &Addition) -> Outcome<()> {
@@ -134,20 +146,20 @@ async fn make(client: &Client, addition: &Addition) -> Outcome<()> {
     Ok(())
 }
 
-/// Warns of a locale in which `pg_trgm` sees no letters beyond ASCII: it then extracts nothing from Chinese, and a search for
+/// The remedy for a locale in which `pg_trgm` sees no letters beyond ASCII: it then extracts nothing from Chinese, and a search for
 /// a Chinese word reads all of the user's items.
-async fn check_locale(client: &Client) -> Outcome<()> {
+async fn problem_of_locale(client: &Client) -> Outcome<Option<String>> {
     let sql = "SELECT cardinality(show_trgm('西湖')) > 0, datctype FROM pg_database WHERE datname = current_database()";
     let row = one(client, sql, &[]).await?;
-    if !row.try_get::<_, bool>(0)? {
-        tracing::warn!(
-            locale = row.try_get::<_, &str>(1)?,
-            "the database's locale knows no letters beyond ASCII, so misspelled words of other scripts are found late or not at \
+    let knows_letters: bool = row.try_get(0)?;
+    let locale: &str = row.try_get(1)?;
+    Ok((!knows_letters).then(|| {
+        format!(
+            "the database's locale `{locale}` knows no letters beyond ASCII, so misspelled words of other scripts are found late or not at \
              all; create the database with `createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8`, and move the data \
              with `strata migrate` or `pg_dump`"
-        );
-    }
-    Ok(())
+        )
+    }))
 }
 
 /// A number that stands for the statements of all additions.

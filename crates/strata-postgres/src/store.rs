@@ -35,6 +35,8 @@ pub struct PostgresStore {
     /// For the reads of recall, if there is a replica.
     replica: Option<Replica>,
     extensions: Extensions,
+    /// What the database lacks, and what to do about it.
+    advice: Vec<String>,
     /// The size from which a user's vectors are indexed.
     hnsw_from: u64,
     large_users: LargeUsers,
@@ -52,7 +54,7 @@ impl PostgresStore {
         let connection = primary.get().await?;
         check::settings(&connection).await?;
         schema::migrate(&connection, options.partitions.clamp(1, 1_024)).await?;
-        let extensions = extensions::prepare(&connection).await?;
+        let (extensions, advice) = extensions::prepare(&connection).await?;
         drop(connection);
         let (location, hnsw_from) = (options.address.to_string(), options.hnsw_from);
         let wake = Wake::new(options, Arc::clone(&primary));
@@ -61,7 +63,18 @@ impl PostgresStore {
             large_users.drop_unused(&primary);
         }
         let batches = Batches::new(Arc::clone(&primary), extensions.citus);
-        Ok(Self { location, primary, replica, extensions, hnsw_from, large_users, behind, batches, wake })
+        Ok(Self {
+            location,
+            primary,
+            replica,
+            extensions,
+            advice,
+            hnsw_from,
+            large_users,
+            behind,
+            batches,
+            wake,
+        })
     }
 
     /// How many connections this process holds.
@@ -241,6 +254,10 @@ impl Store for PostgresStore {
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {
         self.primary.read(|client| async move { read::users(&client, page).await }).await
+    }
+
+    fn advice(&self) -> &[String] {
+        &self.advice
     }
 
     async fn check(&self, depth: CheckDepth) -> Result<Health> {

@@ -13,11 +13,14 @@ async fn has(database: &Database, sql: &str) -> bool {
     database.client().await.query_one(&format!("SELECT EXISTS ({sql})"), &[]).await.unwrap().get(0)
 }
 
+/// Finds the column of vectors.
+const COLUMN: &str = "SELECT 1 FROM pg_attribute
+    WHERE attrelid = 'vectors'::regclass AND attname = 'embedding' AND NOT attisdropped";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pgvector_finds_the_nearest_items() {
     let database = Server::start_with_pgvector().database().await;
-    let column = "SELECT 1 FROM pg_attribute WHERE attrelid = 'vectors'::regclass AND attname = 'embedding'";
-    assert!(has(&database, column).await);
+    assert!(has(&database, COLUMN).await);
     let store = database.open().await;
     conformance::vectors::keeps_vectors_of_every_kind_of_item(&store).await;
     let other = database.server().another_database().await;
@@ -131,11 +134,40 @@ async fn the_index_of_a_large_user_is_read_and_goes_with_the_user() {
     ask_until_indexed(&database, &store).await;
 }
 
+/// A large store gets the additions by hand.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_statements_of_the_page_make_the_additions() {
+    let page = include_str!("../../../docs/scale.md");
+    let block = page.split("```sql\n").nth(1).unwrap().split("```").next().unwrap();
+    let for_vectors = "CREATE EXTENSION IF NOT EXISTS vector;";
+    let (trigrams, vectors) = block.split_once(for_vectors).unwrap();
+    let small = database().await;
+    let client = small.client().await;
+    client.batch_execute("DROP EXTENSION pg_trgm CASCADE; DROP EXTENSION btree_gin CASCADE").await.unwrap();
+    client.batch_execute(trigrams).await.unwrap();
+    for index in ["turns_trigrams", "memories_trigrams"] {
+        assert!(has(&small, &format!("SELECT 1 FROM pg_class WHERE relname = '{index}'")).await, "{index}");
+    }
+    let database = Server::start_with_pgvector().database().await;
+    drop(database.open().await);
+    let client = database.client().await;
+    client.batch_execute("DROP EXTENSION vector CASCADE").await.unwrap();
+    assert!(!has(&database, COLUMN).await);
+    client.batch_execute(&format!("{for_vectors}{vectors}")).await.unwrap();
+    assert!(has(&database, COLUMN).await);
+    let store = database.open().await;
+    put_vectors(&store, 10).await;
+    assert_eq!(nearest(&store, 5).await[0], "note 5");
+}
+
 #[tokio::test]
 async fn without_pgvector_strata_compares_vectors_itself() {
     let database = database().await;
     let store = database.open().await;
     assert_eq!(store.nearest(&ann(), &near(0)).await.unwrap(), None);
+    let advice = store.advice();
+    assert!(advice.len() == 1 && advice[0].contains("lacks vector"), "{advice:?}");
+    assert!(advice[0].contains("-pgvector`"), "{advice:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,6 +203,8 @@ async fn trigrams_find_misspelled_words_in_old_items() {
 async fn a_locale_without_letters_and_a_role_without_rights_still_work() {
     let database = Server::start_with_c_locale().database().await;
     let store = database.open().await;
+    // The test's server has no pgvector either.
+    assert!(store.advice().iter().any(|advice| advice.contains("--locale=C.UTF-8")), "{:?}", store.advice());
     append(&store, &ann(), "s", &["我们去年去了西湖"]).await;
     assert_eq!(found(&store, &ann(), &similar("西湖", 0.3)).await, ["我们去年去了西湖"]);
 
@@ -183,6 +217,8 @@ async fn a_locale_without_letters_and_a_role_without_rights_still_work() {
         database.address().replace("test@", "guest@").replace("?", "?options=-csearch_path%3Dguest&");
     let options = PostgresOptions { partitions: 2, ..PostgresOptions::new(address.parse().unwrap()) };
     let store = PostgresStore::open(options).await.unwrap();
+    let to_run = "`CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gin;`";
+    assert!(store.advice().iter().any(|advice| advice.contains(to_run)), "{:?}", store.advice());
     append(&store, &ann(), "s", &["a marvellous lighthouse"]).await;
     assert_eq!(found(&store, &ann(), &similar("lighthuose", 0.3)).await, ["a marvellous lighthouse"]);
     assert!(!has(&database, "SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'").await);

@@ -53,7 +53,8 @@ async function anthropic() {
   const { default: Anthropic } = await load("@anthropic-ai/sdk");
   const client = (session) => new Anthropic({ baseURL: root, apiKey, maxRetries: 0, defaultHeaders: headers("js-anthropic", session) });
   const ask = (content) => ({ model: "m", max_tokens: 50, messages: [{ role: "user", content }] });
-  const answer = await client("told").messages.create(ask(told));
+  const system = [{ type: "text", text: "be brief", cache_control: { type: "ephemeral" } }];
+  const answer = await client("told").messages.create({ ...ask(told), system });
   assert.equal(answer.content[0].text, "reply to " + told);
   const final = await client("asked").messages.stream(ask(asked)).finalMessage();
   assert.equal(final.content[0].text, "reply to " + asked);
@@ -64,6 +65,18 @@ async function anthropic() {
   messages.push({ role: "assistant", content: call.content }, { role: "user", content: [result] });
   const after = await client("tools").messages.create({ ...options, messages });
   assert.equal(after.content[0].text, "reply to call weather");
+  // Documents and marked parts stay as they are, also in the message in front of which memory is put.
+  const marked = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  const source = { type: "text", media_type: "text/plain", data: "The log of a voyage, in two parts." };
+  const paper = { type: "document", source, title: "Log", citations: { enabled: true }, ...marked };
+  const read = await client("document").messages.create(ask([paper, { type: "text", text: asked, ...marked }]));
+  assert.equal(read.content[0].text, "reply to " + asked);
+  const cached = ask([{ type: "text", text: "call weather", ...marked }]);
+  const called = await client("cached-tools").messages.create(cached);
+  const sunny = { ...result, tool_use_id: called.content[0].id, content: [{ type: "text", text: "sunny" }], ...marked };
+  cached.messages.push({ role: "assistant", content: called.content }, { role: "user", content: [sunny] });
+  const streamed = await client("cached-tools").messages.stream(cached).finalMessage();
+  assert.equal(streamed.content[0].text, "reply to call weather");
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: pixel } };
   const seen = await client("image").messages.create(ask([image, { type: "text", text: "what is this" }]));
   assert.equal(seen.content[0].text, "reply to what is this");

@@ -330,26 +330,37 @@ def instructors():
     import instructor
     from pydantic import BaseModel
 
-    class Weather(BaseModel):
+    # The name of the class is that of the tool.
+    class weather(BaseModel):
         place: str
 
-    def ask(session, content, model=None):
+    def completions(session):
         client = openai.OpenAI(
             base_url=URL, api_key=KEY, default_headers=headers("instructor", session), max_retries=0
         )
+        return instructor.from_openai(client).chat.completions
+
+    def ask(session, content):
         messages = [{"role": "user", "content": content}]
-        return instructor.from_openai(client).chat.completions.create(
-            model="m", response_model=model, max_retries=0, messages=messages
-        )
+        return completions(session).create(model="m", response_model=None, max_retries=0, messages=messages)
 
     told = ask("told", "my canoe is called Heron")
     assert told.choices[0].message.content == "reply to my canoe is called Heron", told
     asked = ask("asked", "what is my canoe called")
     assert asked.choices[0].message.content == "reply to what is my canoe called", asked
-    assert ask("tools", "call Weather", Weather).place == "Lisbon"
-    client = openai.OpenAI(base_url=URL, api_key=KEY, default_headers=headers("instructor", "streamed"), max_retries=0)
-    partial = instructor.from_openai(client).chat.completions.create_partial(
-        model="m", response_model=Weather, max_retries=0, messages=[{"role": "user", "content": "call Weather"}]
+    # The call is read into the model's type, and its result goes back.
+    messages = [{"role": "user", "content": "call weather"}]
+    found, completion = completions("tools").create_with_completion(
+        model="m", response_model=weather, max_retries=0, messages=messages
+    )
+    assert found.place == "Lisbon", found
+    reply = completion.choices[0].message
+    messages.append(reply.model_dump())
+    messages.append({"role": "tool", "tool_call_id": reply.tool_calls[0].id, "content": "sunny"})
+    answer = completions("tools").create(model="m", response_model=None, max_retries=0, messages=messages)
+    assert answer.choices[0].message.content == "reply to call weather", answer
+    partial = completions("streamed").create_partial(
+        model="m", response_model=weather, max_retries=0, messages=[{"role": "user", "content": "call weather"}]
     )
     *_, last = partial
     assert last.place == "Lisbon", last

@@ -65,6 +65,7 @@ fn python_clients_of_all_apis_chat_with_memory() {
             ("langchain", "tools-False"),
             ("llama-index", "chat-tools"),
             ("llama-index", "responses-tools"),
+            ("instructor", "tools"),
             ("ollama", "tools"),
             ("azure", "tools"),
         ],
@@ -85,7 +86,7 @@ fn javascript_clients_of_all_apis_chat_with_memory() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api_clients.mjs");
     let remembering: &[(&str, &[&str])] = &[
         ("js-openai", &["asked", "chat", "chat-streamed"]),
-        ("js-anthropic", &["asked"]),
+        ("js-anthropic", &["asked", "document"]),
         ("js-vercel", &["openai-asked", "anthropic-asked", "compatible-asked"]),
         ("js-ollama", &["asked"]),
     ];
@@ -95,6 +96,7 @@ fn javascript_clients_of_all_apis_chat_with_memory() {
         &[
             ("js-openai", "tools"),
             ("js-anthropic", "tools"),
+            ("js-anthropic", "cached-tools"),
             ("js-vercel", "openai-tools"),
             ("js-vercel", "anthropic-tools"),
             ("js-vercel", "compatible-tools"),
@@ -258,9 +260,9 @@ fn several_upstreams_serve_their_models_and_keep_their_responses() {
     assert!(send(&server, "/v1/responses", body).contains("yes"));
     assert_eq!(heads(&local).last().unwrap(), "POST /v1/responses");
     assert_eq!(
-        heads(&openai).last().unwrap(),
-        "GET /v1/responses/resp_1",
-        "it was asked whether it keeps the response"
+        heads(&openai),
+        ["POST /v1/chat/completions", "GET /v1/models"],
+        "it is not asked who keeps it"
     );
 }
 
@@ -335,10 +337,15 @@ fn check(
     let is_image = |request: &&Received| request.body.to_string().contains(PIXEL);
     let received = upstream.received();
     assert_eq!(received.iter().filter(is_image).count(), images, "images that arrive as they were sent");
+    let mut marked = (0, 0);
     for request in received {
         assert!(!request.head.to_lowercase().contains("x-strata"), "{}", request.head);
-        keeps_marks(&request.body);
+        let (documents, results) = marks_that_stayed(&request.body);
+        marked = (marked.0 + documents, marked.1 + results);
     }
+    let documents = remembering.iter().filter(|(_, sessions)| sessions.contains(&"document")).count();
+    let results = with_tools.iter().filter(|(_, session)| *session == "cached-tools").count();
+    assert_eq!(marked, (documents, results), "documents and results with marks of a cache");
 
     let learned = support::strata().args(["learn", "--store", &support::store_url(&file)]).output().unwrap();
     assert!(learned.status.success(), "{}", support::show(&learned));
@@ -378,19 +385,40 @@ fn check(
     }
 }
 
-/// A document and the marks of a cache stay, and the block of memory is a part without a mark.
-fn keeps_marks(body: &Value) {
+/// Checks that documents, results of tools and instructions arrive with the marks of a cache that they were sent with, and that the
+/// block of memory is a part without a mark. Returns how many documents and marked results there are.
+fn marks_that_stayed(body: &Value) -> (usize, usize) {
     let messages = body["messages"].as_array().into_iter().flatten();
     let parts: Vec<&Value> =
         messages.flat_map(|message| message["content"].as_array().into_iter().flatten()).collect();
-    if !parts.iter().any(|part| part["type"] == "document") {
-        return;
+    let is_marked = |part: &Value| !part["cache_control"].is_null();
+    if is_marked(&body["system"][0]) {
+        let mark = json!({"type": "ephemeral"});
+        assert_eq!(body["system"], json!([{"type": "text", "text": "be brief", "cache_control": mark}]));
     }
     let mark = json!({"type": "ephemeral", "ttl": "1h"});
-    let [block, paper, question] = parts.as_slice() else { panic!("{parts:?}") };
+    if parts.iter().any(|part| part["type"] == "document") {
+        keeps_document(&parts, &mark);
+        return (1, 0);
+    }
+    let is_result = |part: &&&Value| part["type"] == "tool_result" && is_marked(part);
+    let results: Vec<&&Value> = parts.iter().filter(is_result).collect();
+    for result in &results {
+        let sunny = json!([{"type": "text", "text": "sunny"}]);
+        let expected =
+            json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": sunny, "cache_control": mark});
+        assert_eq!(***result, expected);
+        let asked = parts.iter().find(|part| part["text"] == "call weather");
+        assert_eq!(asked.map(|part| &part["cache_control"]), Some(&mark), "{parts:?}");
+    }
+    (0, results.len())
+}
+
+fn keeps_document(parts: &[&Value], mark: &Value) {
+    let [block, paper, question] = parts else { panic!("{parts:?}") };
     assert!(block["text"].as_str().unwrap().starts_with("<strata_memory>"), "{block}");
-    assert_eq!((&block["cache_control"], &paper["cache_control"]), (&Value::Null, &mark));
-    assert_eq!((&question["text"], &question["cache_control"]), (&json!("what is my canoe called"), &mark));
+    assert_eq!((&block["cache_control"], &paper["cache_control"]), (&Value::Null, mark));
+    assert_eq!((&question["text"], &question["cache_control"]), (&json!("what is my canoe called"), mark));
     let source =
         json!({"type": "text", "media_type": "text/plain", "data": "The log of a voyage, in two parts."});
     assert_eq!(

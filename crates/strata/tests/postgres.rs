@@ -101,6 +101,29 @@ fn commands_learn_and_check() {
     assert_eq!(report["store"]["users"], 2, "{report}");
 }
 
+/// The server that the tests start has no pgvector.
+#[test]
+fn a_missing_package_is_named_once_in_the_log_and_by_the_doctor() {
+    let place = Place::new();
+    let server = place.serve("one.log");
+    assert!(found(&mut server.client(), "which package is missing?").is_empty());
+    let log = server.log();
+    let warned: Vec<&str> = log.lines().filter(|line| line.contains("-pgvector`")).collect();
+    assert_eq!(warned.len(), 1, "{log}");
+    assert!(warned[0].contains("WARN") && warned[0].contains("install the package `postgresql-"), "{log}");
+    server.stop();
+    let report = place.json(&["doctor", "--json"]);
+    let checks = report["checks"].as_array().unwrap();
+    let told = checks.iter().filter(|check| check["check"] == "database").collect::<Vec<_>>();
+    assert!(told.len() == 1 && told[0]["status"] == "warning", "{report}");
+    let advice = told[0]["found"].as_str().unwrap();
+    assert!(warned[0].ends_with(advice) && !advice.contains("NN"), "{advice}");
+    assert_eq!(report["ok"], true, "the store works without it: {report}");
+    // Other commands do not repeat it.
+    let searched = place.run(&["search", "which package is missing?", "--user", "mira"]);
+    assert!(!show(&searched).contains("pgvector"), "{}", show(&searched));
+}
+
 #[test]
 fn a_process_sees_at_once_what_another_one_wrote_and_forgot() {
     let place = Place::new();
@@ -409,7 +432,7 @@ fn the_log_says_what_the_server_of_the_database_lacks() {
     let database = runtime.block_on(test_server::Server::start_with_c_locale().database());
     let log = log_of_a_start(&database.address());
     assert!(log.contains("createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8"), "{log}");
-    assert!(log.contains("install the package `postgresql-NN-pgvector`"), "{log}");
+    assert!(log.contains("-pgvector` on its server") && !log.contains("postgresql-NN"), "{log}");
     // A role that may not create extensions, in a schema of its own.
     runtime.block_on(async {
         let sql = "CREATE ROLE guest LOGIN; CREATE SCHEMA guest AUTHORIZATION guest;

@@ -1,7 +1,8 @@
 """A model behind TLS and a plain one, and a real HTTP proxy in front of both that asks for a password.
 
-Usage: upstream_transport.py FOLDER. The certificate of an authority of its own is put into FOLDER/ca.pem, and each line of the
-proxy's log into FOLDER/proxy.log. The ports are printed as one line of JSON. The script ends with its input.
+Usage: upstream_transport.py FOLDER [http|https]. The second argument says how the proxy itself is reached. The certificate of an
+authority of its own is put into FOLDER/ca.pem, and each line of the proxy's log into FOLDER/proxy.log. The ports are printed as one line
+of JSON. The script ends with its input.
 """
 
 import datetime
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 FOLDER = Path(sys.argv[1])
+HAS_TLS = sys.argv[2:] == ["https"]
 
 
 def certificate(name, issuer, issuer_key, extensions):
@@ -58,11 +60,9 @@ server, server_key = certificate(
     [(names, False), (usage, False), (x509.BasicConstraints(ca=False, path_length=None), True)],
 )
 (FOLDER / "ca.pem").write_bytes(pem(authority))
-(FOLDER / "server.pem").write_bytes(
-    pem(server)
-    + server_key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+(FOLDER / "server.pem").write_bytes(pem(server))
+(FOLDER / "server.key").write_bytes(
+    server_key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 )
 
 seen = []
@@ -118,12 +118,13 @@ def free_port():
 
 
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(FOLDER / "server.pem")
+context.load_cert_chain(FOLDER / "server.pem", FOLDER / "server.key")
 ports = {"tls": serve(context), "plain": serve(), "proxy": free_port(), "nothing": free_port()}
 log = open(FOLDER / "proxy.log", "w")
+certified = ["--cert-file", str(FOLDER / "server.pem"), "--key-file", str(FOLDER / "server.key")] if HAS_TLS else []
 proxy = subprocess.Popen(
     [sys.executable, "-m", "proxy", "--hostname", "127.0.0.1", "--port", str(ports["proxy"]), "--basic-auth", "ann:p@ss",
-     "--num-acceptors", "1", "--num-workers", "1", "--data-dir", str(FOLDER / "proxy")],
+     "--num-acceptors", "1", "--num-workers", "1", "--data-dir", str(FOLDER / "proxy"), *certified],
     stdout=log, stderr=log, cwd=FOLDER,
 )
 try:

@@ -1,4 +1,5 @@
-//! Upstreams behind a real HTTP proxy that asks for a password, and behind TLS with an authority that the test makes.
+//! Upstreams behind a real HTTP proxy that asks for a password, and behind TLS with an authority that the test makes. The proxy
+//! itself is reached plainly, and over TLS.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -17,11 +18,17 @@ const PATIENCE: &str = "memory_deadline_ms=60000";
 struct Network {
     child: Child,
     ports: Value,
+    /// How the proxy is reached: `http` or `https`.
+    scheme: &'static str,
     directory: tempfile::TempDir,
 }
 
 impl Network {
     fn start() -> Self {
+        Self::with_proxy_over("http")
+    }
+
+    fn with_proxy_over(scheme: &'static str) -> Self {
         let python = api_venv().join("bin/python");
         assert!(
             python.is_file(),
@@ -32,6 +39,7 @@ impl Network {
         let mut child = Command::new(python)
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstream_transport.py"))
             .arg(directory.path())
+            .arg(scheme)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -39,7 +47,7 @@ impl Network {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ports = serde_json::from_str(&line).unwrap_or_else(|_| panic!("the models started: {line}"));
-        Self { child, ports, directory }
+        Self { child, ports, scheme, directory }
     }
 
     fn folder(&self) -> &Path {
@@ -57,7 +65,7 @@ impl Network {
     }
 
     fn proxy(&self) -> String {
-        format!("http://ann:p%40ss@127.0.0.1:{}", self.port("proxy"))
+        format!("{}://ann:p%40ss@127.0.0.1:{}", self.scheme, self.port("proxy"))
     }
 
     fn authority(&self) -> String {
@@ -78,6 +86,14 @@ impl Network {
 
     fn proxy_log(&self) -> String {
         std::fs::read_to_string(self.folder().join("proxy.log")).unwrap()
+    }
+
+    /// Checks that the proxy was asked for tunnels to the server with TLS, and for whole addresses of the plain one.
+    fn assert_proxy_was_used(&self) {
+        let log = self.proxy_log();
+        let tunnels = log.matches(&format!("CONNECT localhost:{}", self.port("tls"))).count();
+        let plain = log.matches(&format!("localhost:{}/v1/chat/completions", self.port("plain"))).count();
+        assert!(tunnels >= 1 && plain >= 1, "{tunnels} tunnels, {plain} plain requests:\n{log}");
     }
 }
 
@@ -134,10 +150,7 @@ fn an_upstream_is_reached_through_a_proxy_and_with_its_own_authority() {
     for request in &seen {
         assert_eq!(request["target"], "/v1/chat/completions");
     }
-    let log = network.proxy_log();
-    let tunnels = log.matches(&format!("CONNECT localhost:{}", network.port("tls"))).count();
-    let plain = log.matches(&format!("localhost:{}/v1/chat/completions", network.port("plain"))).count();
-    assert!(tunnels >= 1 && plain >= 1, "{tunnels} tunnels, {plain} plain requests:\n{log}");
+    network.assert_proxy_was_used();
 
     // The same in a table, and for `strata chat`.
     let file = network.folder().join("strata.toml");
@@ -158,6 +171,36 @@ fn an_upstream_is_reached_through_a_proxy_and_with_its_own_authority() {
     chatting.stdin.take().unwrap().write_all(b"say hello\n").unwrap();
     let output = chatting.wait_with_output().unwrap();
     assert!(support::show(&output).contains("reply to"), "{}", support::show(&output));
+}
+
+/// The tunnel to a server with TLS is itself inside TLS.
+#[test]
+fn a_proxy_is_reached_over_tls() {
+    let network = Network::with_proxy_over("https");
+    let by_proxy = format!("upstream_proxy={}", network.proxy());
+    let trusted = format!("upstream_ca_file={}", network.authority());
+    for name in ["tls", "plain"] {
+        let server = network.serve(&format!("{name}.db"), &[&network.upstream(name), &by_proxy, &trusted]);
+        assert_remembers(&server);
+        let log = server.log();
+        assert!(!log.contains("p@ss") && !log.contains("p%40ss"), "the log holds the password: {log}");
+    }
+    network.assert_proxy_was_used();
+    let seen = network.seen();
+    assert_eq!(seen.len(), 4);
+    assert!(seen[1]["body"].to_string().contains("Heron"), "{}", seen[1]);
+    let of_tunnel = seen[..2].iter().map(|request| request["headers"].to_string().to_lowercase());
+    for headers in of_tunnel {
+        assert!(!headers.contains("proxy-authorization"), "the password stays with the proxy: {headers}");
+    }
+
+    // The certificate of the proxy is checked, before the password is sent.
+    let server = network.serve("untrusted.db", &[&network.upstream("plain"), &by_proxy]);
+    let answer = chat(&server, "s", "hello", false);
+    let shown = format!("the proxy `https://127.0.0.1:{}`", network.port("proxy"));
+    assert!(answer.status == 502 && answer.text().contains(&shown), "{}", answer.text());
+    assert!(server.log().contains("certificate"), "{}", server.log());
+    assert_eq!(network.seen().len(), 4);
 }
 
 #[test]

@@ -250,6 +250,12 @@ impl<'a> ChatBody<'a> {
         names.iter().filter_map(|path| name(&self.object, path, "session").ok().flatten()).collect()
     }
 
+    /// Those of [`ChatBody::stored`] that bind the request to the upstream which keeps them. In an API whose provider keeps no
+    /// conversation they are labels of the client's.
+    pub(crate) fn kept(&self) -> Vec<String> {
+        if self.is_kept_upstream() { self.stored() } else { Vec::new() }
+    }
+
     /// Whether the provider keeps the conversation.
     pub(crate) fn is_kept_upstream(&self) -> bool {
         self.api.is_kept_upstream(&self.object)

@@ -53,13 +53,15 @@ pub(crate) async fn chat(
     };
     let body = ChatBody::read(api, &bytes)?;
     let asker = Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
-    let stored = body.stored();
-    let ids = || stored.iter().map(String::as_str);
-    stored::check(app, Some(&asker.user).filter(|_| caller.has_key()), ids())?;
-    let upstream = upstream_of(app, &parts, &body, ids().collect()).await?;
+    let (stored, kept) = (body.stored(), body.kept());
+    let user = Some(&asker.user).filter(|_| caller.has_key());
+    stored::check(app, user, stored.iter().map(String::as_str))?;
+    let kept = kept.iter().map(String::as_str).collect();
+    let upstream = upstream_of(app, &asker.user, &parts, &body, kept).await?;
     let place = Place {
         app: app.clone(),
         upstream: upstream.number,
+        user: asker.user.clone(),
         owner: caller.has_key().then(|| asker.user.clone()),
     };
     let why_bare = match uses.is_off() {
@@ -92,7 +94,7 @@ async fn pass_bare(
     let headers = upstream.headers(&parts, if is_stored { AnswerUse::Read } else { AnswerUse::Pass });
     let answer = upstream.send_again(parts.method, &parts.uri, headers, || sent.body(bytes)).await?;
     if answer.status().is_success() {
-        place.used(body.stored().iter().map(String::as_str));
+        place.used(body.kept().iter().map(String::as_str));
     }
     let mut response = match is_stored {
         true => relayed(upstream, answer, body.api(), Recording::Ids, place),
@@ -125,13 +127,14 @@ async fn pass_unread(app: &App, caller: &Caller, parts: Parts, bytes: Bytes) -> 
 /// The upstream that serves a chat. A chat stays with the upstream that it begins with.
 async fn upstream_of<'a>(
     app: &'a App,
+    user: &UserId,
     parts: &Parts,
     body: &ChatBody<'_>,
     stored: Vec<&str>,
 ) -> Result<&'a Upstream, ApiError> {
     let by_path = Asked::of_path(parts.uri.path());
     let asked = Asked { model: body.model().or(by_path.model), stored, ..by_path };
-    locate(app, parts, &asked).await;
+    locate(app, user, parts, &asked).await;
     app.proxy().upstreams.choose(&asked)
 }
 
@@ -214,7 +217,7 @@ impl ProxiedChat<'_> {
         let response = match answer {
             Ok(answer) => {
                 if answer.status().is_success() {
-                    place.used(body.stored().iter().map(String::as_str));
+                    place.used(body.kept().iter().map(String::as_str));
                 }
                 let unrecorded = if body.is_stored_upstream() { Recording::Ids } else { Recording::Off };
                 let recording = recorder.map_or(unrecorded, Recording::Live);

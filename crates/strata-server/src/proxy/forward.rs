@@ -46,7 +46,8 @@ pub(crate) async fn pass_on(
     stored::check(&app, owner.as_ref(), ids.iter().copied())?;
     let model = model.map(Cow::Owned).or(by_path.model);
     let asked = Asked { model, stored: ids, api: by_path.api };
-    locate(&app, &parts, &asked).await;
+    let user = caller.known_user().cloned().unwrap_or_default();
+    locate(&app, &user, &parts, &asked).await;
     let upstream = app.proxy().upstreams.choose(&asked)?;
     stored::check_list(upstream, &parts, caller.is_bound())?;
     let recording = match awaited_reply(&app, upstream, &parts, &asked) {
@@ -54,7 +55,7 @@ pub(crate) async fn pass_on(
         None if makes_container(&parts) => Recording::Ids,
         None => Recording::Off,
     };
-    let place = Place { app: app.clone(), upstream: upstream.number, owner };
+    let place = Place { app: app.clone(), upstream: upstream.number, user, owner };
     let is_read = !matches!(recording, Recording::Off);
     let headers = upstream.headers(&parts, if is_read { AnswerUse::Read } else { AnswerUse::Pass });
     let answer = upstream.send(parts.method.clone(), &parts.uri, headers, body).await?;

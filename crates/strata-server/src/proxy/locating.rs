@@ -1,5 +1,5 @@
 //! The upstream of a stored response or conversation that this process does not know: it is from before a restart, or another
-//! process has passed it on. The upstreams themselves tell which of them keeps it.
+//! process has passed it on. The store has noted it for the user; otherwise the upstreams themselves tell which of them keeps it.
 
 use std::time::Duration;
 
@@ -7,7 +7,9 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{Method, Uri};
+use strata_core::UserId;
 
+use super::stored::note_home;
 use crate::app::App;
 use crate::settings::UpstreamApi;
 use crate::upstream::{AnswerUse, Asked, Upstream};
@@ -15,21 +17,36 @@ use crate::upstream::{AnswerUse, Asked, Upstream};
 /// How long one upstream is waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Looks for the upstream that keeps what a request goes on with, and notes it. Without several upstreams, or if the upstream is
-/// known, nothing is asked.
-pub(super) async fn locate(app: &App, parts: &Parts, asked: &Asked<'_>) {
+/// Looks for the upstream that keeps what a request of a user goes on with, and notes it. Without several upstreams, or if the
+/// upstream is known, nothing is read or asked.
+pub(super) async fn locate(app: &App, user: &UserId, parts: &Parts, asked: &Asked<'_>) {
     let upstreams = &app.proxy().upstreams;
     let is_known = asked.stored.iter().any(|id| upstreams.homes.upstream(id).is_some());
-    if is_known || !upstreams.are_several() {
+    if is_known || !upstreams.are_several() || is_noted(app, user, asked).await {
         return;
     }
     for id in &asked.stored {
         let Some(uri) = address(&parts.uri, id) else { continue };
         if let Some(keeper) = keeper(app, parts, asked, &uri).await {
             upstreams.homes.used(id, keeper, None);
+            note_home(app, user, id, keeper);
             return;
         }
     }
+}
+
+/// Whether the store has noted the upstream of one of the ids for the user. A store that is slow or fails has noted nothing.
+async fn is_noted(app: &App, user: &UserId, asked: &Asked<'_>) -> bool {
+    let upstreams = &app.proxy().upstreams;
+    let (prints, patience) = (upstreams.prints(), app.settings().proxy.memory_deadline);
+    for id in &asked.stored {
+        let home = app.engine().requests.home(user, id, &prints);
+        if let Ok(Ok(Some(home))) = tokio::time::timeout(patience, home).await {
+            upstreams.homes.used(id, home, None);
+            return true;
+        }
+    }
+    false
 }
 
 /// The number of the upstream that has something at this address. The one that would serve the request is asked first.

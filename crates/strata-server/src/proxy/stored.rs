@@ -2,6 +2,8 @@
 //!
 //! An id that Strata does not know passes: it may be from before a restart, and its only protection is that it is long
 //! and random. So lists, which would tell the ids of all users, are refused.
+//!
+//! Which of several upstreams keeps an id is noted in the store too, for the user, so that a chat stays with its upstream over a restart.
 
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
@@ -16,6 +18,9 @@ use crate::upstream::{StoredPath, Upstream};
 pub(crate) struct Place {
     pub(crate) app: App,
     pub(crate) upstream: usize,
+    /// The user that the request asks for.
+    pub(crate) user: UserId,
+    /// Whose the stored things are: the user of a request with a key.
     pub(crate) owner: Option<UserId>,
 }
 
@@ -23,14 +28,35 @@ impl Place {
     /// The upstream has made this id.
     pub(crate) fn made(&self, id: &str) {
         self.app.proxy().upstreams.homes.made(id, self.upstream, self.owner.as_ref());
+        note_home(&self.app, &self.user, id, self.upstream);
     }
 
     /// The upstream has accepted these ids.
     pub(crate) fn used<'a>(&self, ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
-            self.app.proxy().upstreams.homes.used(id, self.upstream, self.owner.as_ref());
+            if self.app.proxy().upstreams.homes.used(id, self.upstream, self.owner.as_ref()) {
+                note_home(&self.app, &self.user, id, self.upstream);
+            }
         }
     }
+}
+
+/// Notes in the store which of several upstreams keeps an id. No chat waits for it: without the note, the upstreams are asked.
+pub(super) fn note_home(app: &App, user: &UserId, id: &str, upstream: usize) {
+    let upstreams = &app.proxy().upstreams;
+    let Some(print) = upstreams.prints().get(upstream).copied().filter(|_| upstreams.are_several()) else {
+        return;
+    };
+    // A server that stops waits for it.
+    let recording = app.proxy().recordings.clone().try_acquire_owned();
+    let (app, user, id) = (app.clone(), user.clone(), id.to_owned());
+    tokio::spawn(async move {
+        let engine = app.engine();
+        if let Err(error) = engine.requests.note_home(&user, &id, print, engine.now()).await {
+            tracing::debug!(%error, "it could not be noted which upstream keeps a response");
+        }
+        drop(recording);
+    });
 }
 
 /// Refuses an id that belongs to another user. `user` is the one that a key stands for; without a key every client may

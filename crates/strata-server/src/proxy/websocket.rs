@@ -74,9 +74,14 @@ pub(crate) async fn pass(app: &App, caller: Caller, mut request: Request) -> Res
 
 /// The parts of a request that choose its upstream.
 fn asked(parts: &Parts) -> Asked<'_> {
-    let mut pairs = parts.uri.query().unwrap_or_default().split('&');
-    let model = pairs.find_map(|pair| pair.strip_prefix("model=")).map(|model| decoded(model.as_bytes()));
-    let model = model.map(|model| String::from_utf8_lossy(&model).into_owned().into());
+    let given = |name: &str| {
+        let mut pairs =
+            parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        let value = pairs.find(|(key, value)| *key == name && !value.is_empty())?.1;
+        Some(String::from_utf8_lossy(&decoded(value.as_bytes())).into_owned().into())
+    };
+    // Azure names the deployment.
+    let model = given("model").or_else(|| given("deployment"));
     let by_path = Asked::of_path(parts.uri.path());
     Asked { model: model.or(by_path.model), ..by_path }
 }

@@ -4,8 +4,10 @@
 //! conversation that it keeps stays with it, whatever model the next request names.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use axum::http::StatusCode;
+use strata_core::hash::fnv32;
 
 use super::stored::{Homes, StoredPath};
 use super::{Upstream, paths};
@@ -39,6 +41,18 @@ impl Upstreams {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Upstream> {
         self.all.iter().map(|(_, upstream)| upstream)
+    }
+
+    /// A print of each upstream, by its number. It stays the same when others are added or removed. Of several with one address, the
+    /// order counts.
+    pub(crate) fn prints(&self) -> Vec<u32> {
+        let mut seen: HashMap<String, u32> = HashMap::new();
+        let print = |upstream: &Upstream| {
+            let count = seen.entry(upstream.url.to_string()).or_default();
+            *count += 1;
+            fnv32(format!("{count} {}", upstream.url).as_bytes())
+        };
+        self.iter().map(print).collect()
     }
 
     /// The upstream that serves a request.

@@ -1,8 +1,8 @@
 //! The responses and conversations that upstreams store: their paths, the upstream that keeps each, and its user.
 //!
 //! Requests of all users may go to an upstream with one key, so the provider cannot tell the users apart. Strata notes
-//! for whom it saw an id first. It is known to this process alone: an id from before a restart is unknown again. Its upstream
-//! is then asked for (`proxy::locating`); its user stays unknown until somebody uses it.
+//! for whom it saw an id first. That is known to this process alone: the user of an id from before a restart stays unknown until
+//! somebody uses the id. Its upstream is found in the store, or asked for (`proxy::locating`).
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -98,8 +98,8 @@ impl Homes {
         }
     }
 
-    /// Notes an id that an upstream has accepted from a user. Whose it is known to be stays so.
-    pub(crate) fn used(&self, id: &str, upstream: usize, owner: Option<&UserId>) {
+    /// Notes an id that an upstream has accepted from a user. Whose it is known to be stays so. Returns whether its upstream was unknown.
+    pub(crate) fn used(&self, id: &str, upstream: usize, owner: Option<&UserId>) -> bool {
         let is_known = self.locked(|homes| {
             let known = homes.get_mut(id);
             known.map(|home| home.owner = home.owner.take().or(owner.cloned())).is_some()
@@ -107,6 +107,7 @@ impl Homes {
         if !is_known {
             self.made(id, upstream, owner);
         }
+        !is_known
     }
 
     fn locked<T>(&self, use_it: impl FnOnce(&mut LruCache<String, Home>) -> T) -> T {

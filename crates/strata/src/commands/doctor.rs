@@ -314,6 +314,7 @@ async fn check_store(
     context.close_later(store.clone());
     let health = store.check(depth).await?;
     let mut findings = findings_of(&health);
+    findings.extend(store.advice().iter().map(|advice| Finding::new("database", Status::Warning, advice)));
     findings.push(check_keys(context, store.as_ref()).await?);
     findings.extend(check_unnamed_clients(store.as_ref()).await?);
     findings.extend(check_learning_model(context, store.as_ref()).await?);

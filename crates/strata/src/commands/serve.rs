@@ -72,6 +72,9 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     {
         return Err(Failure::usage(refusal(&exposure)));
     }
+    for advice in engine.store().advice() {
+        tracing::warn!("{advice}");
+    }
     serve_on(listener, engine, config, stop, output).await
 }
 

@@ -129,7 +129,7 @@ assert "ports" not in database, "the database is for Strata alone"
     assert!(output.status.success(), "{}", show(&output));
 }
 
-/// `systemd-analyze` is asked where there is one.
+/// `systemd-analyze` is asked where there is one; the output says where there is none.
 #[test]
 fn the_unit_of_systemd_is_sound() {
     let unit = read("packages/strata.service");
@@ -140,7 +140,10 @@ fn the_unit_of_systemd_is_sound() {
     let file = directory.path().join("strata.service");
     // The program is not installed on the machine that tests.
     std::fs::write(&file, unit.replace("/usr/local/bin/strata", env!("CARGO_BIN_EXE_strata"))).unwrap();
-    if let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&file).output() {
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", show(&output));
+    match Command::new("systemd-analyze").arg("verify").arg(&file).output() {
+        Ok(output) => assert!(output.status.success() && output.stderr.is_empty(), "{}", show(&output)),
+        Err(error) => {
+            eprintln!("NOT TESTED: what systemd says of its unit; `systemd-analyze` cannot run: {error}")
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! [`clients`] checks the typed clients against the server, [`pages`] runs the README and the pages of the book as a newcomer
 //! would, and [`deployment`] reads the files for containers and systemd.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test says what it could not test")]
 
 mod clients;
 mod deployment;

@@ -19,7 +19,8 @@ fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
     let environment = newcomer.folder.path().join("environment");
     let made = Command::new("python3").args(["-m", "venv"]).arg(&environment).output().unwrap();
     assert!(made.status.success(), "{}", show(&made));
-    newcomer.follow("README.md", &environment.join("bin"));
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    newcomer.follow_text("README.md", &opening_the_page(&readme), &environment.join("bin"));
     assert!(environment.join("bin/strata").is_file(), "the README installs the program");
     let asked = newcomer.model.received();
     let reminded = asked.iter().any(|request| {
@@ -29,6 +30,19 @@ fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
             && text.contains("Heron")
     });
     assert!(reminded, "the model is asked with memory: {asked:?}");
+}
+
+/// The README with a browser that opens the page which it names, where it says so, and goes on to the memories.
+fn opening_the_page(readme: &str) -> String {
+    let (before, after) = readme.split_once("open <").expect("the README says which page to open");
+    let (page, after) = after.split_once('>').unwrap();
+    let (rest, after) = after.split_once("\n\n").unwrap();
+    let open = "/usr/bin/chromium --headless --no-sandbox --disable-gpu --user-data-dir=browser --dump-dom";
+    let opened = format!(
+        "```console\n$ {open} {page}\n/inspect/memories?user=ada\n<h1>Overview\n\
+         $ {open} \"{page}inspect/memories?user=ada\"\nAda is allergic to peanuts\n```\n"
+    );
+    format!("{before}open <{page}>{rest}\n\n{opened}\n{after}")
 }
 
 #[test]
@@ -209,9 +223,8 @@ strata serve &
     }
 }
 
-/// The sets that the page describes, in a folder `DIR`.
-#[test]
-fn the_page_about_measuring_runs() {
+/// A newcomer with the set that `docs/evals.md` describes under these names, in a folder `DIR`.
+fn with_sets(names: &[&str]) -> Newcomer {
     let page = std::fs::read_to_string(root().join("docs/evals.md")).unwrap();
     let json: Vec<String> = page
         .split("```json\n")
@@ -221,13 +234,32 @@ fn the_page_about_measuring_runs() {
     let newcomer = Newcomer::with_packages();
     let folder = newcomer.folder.path();
     std::fs::create_dir(folder.join("DIR")).unwrap();
-    for (name, line) in ["conversations", "questions"].iter().zip(&json) {
-        std::fs::write(folder.join(format!("DIR/garden.{name}.jsonl")), format!("{line}\n")).unwrap();
+    for name in names {
+        for (part, line) in ["conversations", "questions"].iter().zip(&json) {
+            std::fs::write(folder.join(format!("DIR/{name}.{part}.jsonl")), format!("{line}\n")).unwrap();
+        }
     }
     std::os::unix::fs::symlink(root().join("evals"), folder.join("evals")).unwrap();
-    let setup = "```sh\nexport STRATA_EMBEDDER=words STRATA_LEARN_READER=off\n```\n";
-    newcomer.follow_text("docs/evals.md", &(setup.to_owned() + &page), &programs());
-    assert!(folder.join("OUT/garden.jsonl").is_file(), "the rankings are written");
+    newcomer
+}
+
+/// The words alone: these pages are about measuring, and not about what is measured.
+const WORDS: &str = "```sh\nexport STRATA_EMBEDDER=words STRATA_LEARN_READER=off\n```\n";
+
+#[test]
+fn the_page_about_measuring_runs() {
+    let page = std::fs::read_to_string(root().join("docs/evals.md")).unwrap();
+    let newcomer = with_sets(&["garden"]);
+    newcomer.follow_text("docs/evals.md", &(WORDS.to_owned() + &page), &programs());
+    assert!(newcomer.folder.path().join("OUT/garden.jsonl").is_file(), "the rankings are written");
+}
+
+/// The public sets that the page names are not in the repository, so sets of their names stand in for them.
+#[test]
+fn the_page_about_recall_runs() {
+    let page = std::fs::read_to_string(root().join("docs/recall.md")).unwrap();
+    let text = WORDS.to_owned() + &page;
+    with_sets(&["locomo", "factcon"]).follow_text("docs/recall.md", &text, &programs());
 }
 
 #[test]

@@ -37,6 +37,16 @@ impl Several {
         self.chatting.server.send(request.body(body).unwrap()).await
     }
 
+    /// The same upstreams behind a new process with the same store. Its settings list them in another order.
+    async fn restarted(self) -> Self {
+        let app = &self.chatting.server.app;
+        app.proxy().finish(Duration::from_secs(30)).await;
+        let mut settings = app.settings().clone();
+        settings.proxy.upstreams.reverse();
+        let server = TestServer::over(Arc::clone(app.engine().store()), settings, Default::default());
+        Self { chatting: Chatting { server, ..self.chatting }, ..self }
+    }
+
     /// The number of requests that each upstream has seen.
     fn seen(&self) -> [usize; 3] {
         [&self.claude, &self.llama, &self.chatting.upstream].map(|upstream| upstream.received().len())
@@ -195,6 +205,38 @@ async fn a_chat_stays_with_the_upstream_that_keeps_it() {
 }
 
 #[tokio::test]
+async fn a_chat_stays_with_its_upstream_over_a_restart() {
+    let several = Several::start().await;
+    several.llama.will(axum::Json(json!({"id": "resp_a1", "status": "completed", "output": []})));
+    several.send(Method::POST, "/v1/responses", json!({"model": "llama3", "input": "one"})).await;
+    several.chatting.upstream.will(axum::Json(json!({"id": "conv_b2", "object": "conversation"})));
+    several.send(Method::POST, "/v1/conversations", json!({})).await;
+    assert_eq!(several.seen(), [0, 1, 1]);
+    let mut several = several;
+    for round in 1..=2 {
+        several = several.restarted().await;
+        // The client has chosen another model each time.
+        for body in [
+            json!({"model": "gpt-5", "input": "two", "previous_response_id": "resp_a1"}),
+            json!({"model": "llama3", "input": "two", "conversation": {"id": "conv_b2"}}),
+        ] {
+            let asked = request(Method::POST, "/v1/responses").header("x-strata-user", "ada");
+            let asked = asked.header("x-strata-memory", "off").body(Body::from(body.to_string())).unwrap();
+            assert_eq!(several.chatting.server.send(asked).await.status, 200);
+        }
+        several.send(Method::POST, "/v1/responses/resp_a1/cancel", json!({})).await;
+        several.send(Method::GET, "/v1/conversations/conv_b2/items", Value::Null).await;
+        assert_eq!(several.seen(), [0, 1 + 2 * round, 1 + 2 * round], "nobody is asked who keeps them");
+    }
+    // It is noted for its user alone.
+    let several = several.restarted().await;
+    several.chatting.upstream.will((StatusCode::NOT_FOUND, "{}"));
+    let asked = request(Method::GET, "/v1/responses/resp_a1").header("x-strata-user", "bob");
+    several.chatting.server.send(asked.body(Body::empty()).unwrap()).await;
+    assert_eq!(several.seen(), [0, 7, 6], "the upstreams are asked");
+}
+
+#[tokio::test]
 async fn an_upstream_is_asked_for_what_an_earlier_process_has_passed_on() {
     let shown = |upstream: &ScriptedUpstream| {
         upstream.received().iter().map(|one| format!("{} {}", one.method, one.target)).collect::<Vec<_>>()
@@ -272,6 +314,16 @@ async fn a_conversation_stays_with_the_upstream_that_keeps_it() {
     off(json!({"model": "gpt-5", "input": "two", "previous_response_id": "resp_5", "stream": true})).await;
     off(json!({"model": "gpt-5", "input": "three", "previous_response_id": "resp_6"})).await;
     seen([0, 7, 2]);
+}
+
+#[tokio::test]
+async fn a_label_of_a_conversation_leaves_the_choice_to_the_model() {
+    let several = Several::start().await;
+    for (model, expected) in [("gpt-5", [0, 0, 1]), ("llama3", [0, 1, 1]), ("gpt-5", [0, 1, 2])] {
+        let body = json!({"model": model, "messages": [user("hi there")], "conversation": "thread-9"});
+        several.send(Method::POST, "/v1/chat/completions", body).await;
+        assert_eq!(several.seen(), expected, "{model}");
+    }
 }
 
 #[tokio::test]

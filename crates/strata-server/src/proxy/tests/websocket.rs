@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::names::Counted;
 use super::*;
+use crate::{ModelPattern, UpstreamApi, UpstreamSettings};
 
 /// A frame with a short text. Those of a client are masked; this mask changes nothing.
 fn text(text: &str, is_masked: bool) -> Vec<u8> {
@@ -87,12 +88,14 @@ impl Realtime {
     }
 
     async fn in_front_of(upstream: Upstream) -> Self {
+        Self::in_front_of_several(upstream, Vec::new()).await
+    }
+
+    async fn in_front_of_several(upstream: Upstream, upstreams: Vec<UpstreamSettings>) -> Self {
         let url = format!("http://{}/v1", upstream.address).parse().unwrap();
-        let proxy = ProxySettings {
-            upstream: Some(url),
-            memory_deadline: Duration::from_secs(30),
-            ..Default::default()
-        };
+        let memory_deadline = Duration::from_secs(30);
+        let proxy =
+            ProxySettings { upstream: Some(url), upstreams, memory_deadline, ..ProxySettings::default() };
         let settings = Settings { proxy, keys_remembered: Duration::ZERO, ..Settings::default() };
         let chatting = TestServer::with(settings, Default::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -342,4 +345,36 @@ async fn a_key_goes_on_with_its_own_responses_only() {
     // The connection ends without an answer.
     let _ = bobs.read_to_end(&mut rest).await;
     assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+}
+
+#[tokio::test]
+async fn the_model_of_the_query_chooses_the_upstream() {
+    let [main, mut named] =
+        [Upstream::start(true, |_| vec![]).await, Upstream::start(true, |_| vec![]).await];
+    let one = UpstreamSettings {
+        models: vec![ModelPattern::new("talk-*")],
+        url: format!("http://{}/v1", named.address).parse().unwrap(),
+        api: UpstreamApi::OpenAi,
+        key: None,
+        timeout: None,
+        transport: Default::default(),
+        retries: 0,
+    };
+    let mut realtime = Realtime::in_front_of_several(main, vec![one]).await;
+    for (path, is_named) in [
+        ("/v1/realtime?model=talk-2", true),
+        ("/v1/realtime?voice=low&model=talk%2D2", true),
+        ("/openai/v1/realtime?model=talk-2", true),
+        ("/openai/realtime?api-version=2025-04-01&deployment=talk-2", true),
+        ("/v1/realtime?model=other-2", false),
+        ("/v1/realtime?no_model=talk-2", false),
+        ("/v1/realtime?model=", false),
+        ("/v1/realtime", false),
+    ] {
+        let (_stream, head) = realtime.open(path, ADA).await;
+        assert!(head.starts_with("http/1.1 101 "), "{path}: {head}");
+        let reached = if is_named { &mut named } else { &mut realtime.upstream };
+        let sent = reached.received.recv().await.unwrap();
+        assert!(sent.starts_with(&format!("get {} http/1.1", path.to_lowercase())), "{path}: {sent}");
+    }
 }

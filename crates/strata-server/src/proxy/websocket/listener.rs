@@ -209,8 +209,9 @@ impl Listener {
             requests.add(Asked::new(asker, lane, Some(recorder)));
         }
         let ended = requests.read(event)?;
-        let owner = self.caller.has_key().then(|| ended.asker.user.clone());
-        let place = Place { app: self.app.clone(), upstream: self.upstream, owner };
+        let user = ended.asker.user.clone();
+        let owner = self.caller.has_key().then(|| user.clone());
+        let place = Place { app: self.app.clone(), upstream: self.upstream, user, owner };
         ended.reply.id().into_iter().for_each(|id| place.made(id));
         ended.end()
     }
