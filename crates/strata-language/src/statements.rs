@@ -88,8 +88,12 @@ fn without_conjunction(said: &str) -> &str {
     static JOINED: Pattern = Pattern::new(
         r"(?i)^(?:actually|oh and|oh|and|also|but|so|btw|plus|yes|yeah|yea|yep|yup|haha+|lol|hmm+|ah|well|ok|okay),? (?P<rest>(?:i|i['’]\w+|im|ive|we|we['’]\w+|my|our|the|there|there['’]s) )",
     );
-    let rest = JOINED.get().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
-    rest.map_or(said, |start| &said[start..])
+    // Behind a comma the main clause may follow: «Although I row, I hate water».
+    static CONCEDED: Pattern = Pattern::new(
+        r"(?i)^(?:although|even though|though)\s+(?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) [^,]*$)",
+    );
+    let rest_of = |form: &Pattern| form.get()?.captures(said)?.name("rest").map(|rest| rest.start());
+    rest_of(&JOINED).or_else(|| rest_of(&CONCEDED)).map_or(said, |start| &said[start..])
 }
 
 /// The text with a capital at the beginning, if its first word is plain.

@@ -70,7 +70,6 @@ mod tests {
             Some("The user's locker is in hall B, and its admin password is [secret]"),
         );
         check("The user's password is Tern-4471x.", None);
-        check("The user rents a shed with the wifi password \"kittiwake\".", None);
         check("用户住在宁波，路由器密码是 qinghai2031。", Some("用户住在宁波，路由器密码是 [secret]。"));
     }
 

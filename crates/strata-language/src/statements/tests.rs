@@ -75,6 +75,8 @@ fn a_sentence_is_told_in_the_third_person() {
     check("Haha, yeah, I row there", "The user rows there");
     check("But the pump still leaks", "The pump still leaks");
     check("So much fun", "So much fun");
+    check("Although I also like rowing alone.", "The user also likes rowing alone.");
+    check("Although I row, I fear deep water.", "Although the user rows, they fear deep water.");
     check("Wow, great! Since we last met, I sold the barge", "Since the user last met, they sold the barge");
     check("Never owned a boat. Gonna rent one.", "The user never owned a boat. They're gonna rent one.");
     check("And so it goes for me", "And so it goes for the user");
