@@ -88,14 +88,14 @@ impl Previous {
 /// The last sentence of a text that names something by itself, and that may be quoted.
 fn last_named(text: &str, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
     let mut sentences = pieces(text).into_iter().rev().filter(|piece| piece.form == Form::Plain);
-    let names = |text: &str| is_quotable(text) && names_topic(text) && !is_vague(text) && is_wanted(text);
+    let names = |text: &str| is_quotable(text) && !is_vague(text) && is_wanted(text);
     sentences.find(|piece| names(&piece.text)).map(|piece| piece.text)
 }
 
 /// Whether a sentence is short enough to be quoted, and says something. «[shares an image]» is nothing that was said.
 fn is_quotable(text: &str) -> bool {
     let is_said = !text.is_empty() && !is_courtesy(text) && !text.trim_end().ends_with(']');
-    is_said && text.chars().count() <= QUOTED_CHARS && !lacks_referent(text)
+    is_said && text.chars().count() <= QUOTED_CHARS && !lacks_referent(text) && names_topic(text)
 }
 
 /// How much a sentence needs the words around it.
@@ -249,7 +249,11 @@ impl Message<'_> {
             return false;
         }
         // What only may belong together stays apart if one of them may correct the other.
-        let is_doubtful = need != Need::Required && has_number(said) && has_number(&sentence.text);
+        let is_doubtful = match need {
+            Need::Required => false,
+            Need::Unclear if !is_of_speaker(&sentence.text) => true,
+            _ => has_number(said) && has_number(&sentence.text),
+        };
         let Some(both) = joined(said, &sentence.text).filter(|_| !is_doubtful) else {
             give_up(sentence, need);
             return false;
@@ -277,6 +281,10 @@ impl Message<'_> {
         // A message of several sentences begins anew: «it» is no word of the speaker's message before.
         let may_go_on = previous.by_other || self.is_only && need == Need::Required && !is_bare(text);
         let own = || previous.named_by_speaker().filter(|_| may_go_on).filter(fits);
+        // Of a complete sentence, what was said before seldom is the topic, unless it is asked for.
+        if matches!(need, Need::Helped | Need::Unclear) && !previous.asks() && !is_vague(text) {
+            return false;
+        }
         let told = match other() {
             Some(answered) => Some(in_reply_to(text, &answered)),
             None => own().map(|said| after_saying(text, &said)),

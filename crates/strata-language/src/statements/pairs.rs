@@ -43,7 +43,9 @@ fn english(body: &str, sentence: &str) -> Option<String> {
     // «Leeks and beans are ripe» has one verb for both.
     let has_verb = words.iter().any(|word| is_verb(&word.to_lowercase()));
     match (share_content(last, sentence), share_content(second, sentence)) {
-        (false, true) if !has_verb || stands_alone(before) => Some(before.to_owned()),
+        (false, true) if !has_verb || stands_alone(before) => {
+            Some(before.trim_end_matches([',', ';', ' ']).to_owned())
+        }
         (true, false) if !has_verb => {
             let start = before.len() - last.len();
             Some(format!("{}{second}", &before[..start]))

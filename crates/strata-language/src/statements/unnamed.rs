@@ -24,7 +24,7 @@ const BETWEEN: &str =
 const SAYS_WHICH: &str = "of for with about in on at to that which who where when from between behind i we you he she they called named by i'm \
     i've we've is: are:";
 /// Words that stand for a number of things.
-const SHARES: &str = "many several few both another neither either some most none others";
+const SHARES: &str = "mine mines many several few both another neither either some most none others";
 /// Words for a person's state or for the look of a thing, which name nothing.
 const DESCRIBES: &str = "happy sad glad proud nervous scared afraid anxious busy sick ill well fine okay great good nice bad awful terrible wonderful beautiful \
     amazing awesome cool fun hard easy difficult tough new old big small long short late early ready sure able unable lucky grateful hopeful careful \
@@ -67,7 +67,8 @@ fn is_known_kind(raw: &[&str], words: &[String], place: usize) -> bool {
 fn is_share(raw: &[&str], words: &[String], place: usize) -> bool {
     let next = words.get(place + 1).map(String::as_str).unwrap_or_default();
     let ends = next.is_empty() || raw[place].ends_with(['.', ',', '!', ';']);
-    is_in(SHARES, &words[place]) && (ends || is_in("are were is was have had can will", next))
+    is_in(SHARES, &words[place])
+        && (ends || is_in("are were is was have had can will include includes", next))
 }
 
 /// 「这个问题」 and 「都」 without anything before them that they may mean.
@@ -104,7 +105,7 @@ pub(super) fn is_measure(words: &[String], place: usize) -> bool {
 
 /// Whether a sentence names a thing or a person that a later one may mean.
 pub fn names_topic(sentence: &str) -> bool {
-    const LEAST_HAN: usize = 5;
+    const LEAST_HAN: usize = 4;
     if is_chinese(sentence) {
         return sentence.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_HAN;
     }
