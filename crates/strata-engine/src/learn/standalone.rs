@@ -9,8 +9,8 @@ use strata_language::content::is_courtesy;
 use strata_language::statements::{
     Form, LeftOut, Piece, addresses, after_saying, announces, begins_with_pronoun, in_reply_to, is_asked,
     is_bare, is_for_listener, is_fragment, is_lead_in, is_of_speaker, is_short_answer, is_vague,
-    lacks_referent, names_nothing, names_topic, names_value, pieces, says_little, with_left_out_speaker,
-    with_person, without_request,
+    lacks_referent, names_nothing, names_topic, names_value, pieces, says_little, takes_back,
+    with_left_out_speaker, with_person, without_request,
 };
 
 /// The most characters of two sentences that become one statement, and of what a reply quotes.
@@ -234,6 +234,7 @@ impl Message<'_> {
             let is_said = before.verdict == KEPT || !names_nothing(said) && !is_courtesy(said);
             is_said
                 && names_topic(said)
+                && !is_condition(before)
                 && (before.told.is_some() || !lacks_referent(said))
                 && said != sentence.text
         };
@@ -250,6 +251,7 @@ impl Message<'_> {
         }
         // What only may belong together stays apart if one of them may correct the other.
         let is_doubtful = match need {
+            _ if takes_back(&sentence.text) => true,
             Need::Required => false,
             Need::Unclear if !is_of_speaker(&sentence.text) => true,
             _ => has_number(said) && has_number(&sentence.text),
@@ -279,8 +281,10 @@ impl Message<'_> {
         let other =
             || previous.answered(text).filter(fits).or_else(|| previous.named_by_other(text).filter(fits));
         // A message of several sentences begins anew: «it» is no word of the speaker's message before.
-        let may_go_on = previous.by_other || self.is_only && need == Need::Required && !is_bare(text);
-        let own = || previous.named_by_speaker().filter(|_| may_go_on).filter(fits);
+        let may_go_on = !is_bare(text) && (previous.by_other || self.is_only && need == Need::Required);
+        // A value that was said before may have changed since.
+        let is_plain = |said: &String| !names_value(said) && !has_number(said);
+        let own = || previous.named_by_speaker().filter(|_| may_go_on).filter(is_plain).filter(fits);
         // Of a complete sentence, what was said before seldom is the topic, unless it is asked for.
         if matches!(need, Need::Helped | Need::Unclear) && !previous.asks() && !is_vague(text) {
             return false;
@@ -326,6 +330,13 @@ fn may_explain(verdict: Verdict) -> bool {
             matches!(voice, Voice::Own | Voice::Instruction | Voice::SmallTalk | Voice::Request)
         }
     }
+}
+
+/// Whether a sentence that is no statement puts a case: «If I sold it, what would I get?».
+fn is_condition(sentence: &ReadSentence) -> bool {
+    const WORDS: [&str; 5] = ["if ", "suppose ", "如果", "要是", "假如"];
+    let text = sentence.text.to_lowercase();
+    sentence.verdict != KEPT && WORDS.iter().any(|word| text.contains(word))
 }
 
 /// Two sentences as one statement, or the last one of the first with the second; `None` if that is too long.
@@ -547,6 +558,19 @@ mod tests {
         assert_eq!(
             told(&standing_alone(read, &Previous::default())),
             ["Can you check my essay about eels? It's for a museum in Ghent."]
+        );
+        let read =
+            sentences(&[("If I sold my ketch, what would I get?", request), ("It's from Hoorn.", KEPT)], "");
+        assert_eq!(
+            told(&standing_alone(read, &Previous::default())),
+            ["It's from Hoorn."],
+            "a case that is put"
+        );
+        let read = sentences(&[("We sail from Kiel.", KEPT), ("No, sorry, it's Rostock.", KEPT)], "");
+        assert_eq!(
+            told(&standing_alone(read, &Previous::default())),
+            ["We sail from Kiel.", "No, sorry, it's Rostock."],
+            "a correction does not repeat what it corrects"
         );
         let material = Verdict::Form(LeftOut::Material);
         let read = sentences(&[("A ketch has two masts.", material), ("It's lovely.", KEPT)], "");

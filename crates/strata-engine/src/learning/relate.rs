@@ -17,8 +17,8 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done,
-    says_done_elsewhere, says_more, says_postponed, share_content, stands_alone, with_subject,
+    has_new_values, is_rest, is_short_answer, joined, lacks_referent, parts, refers_back, rough_length,
+    says_done, says_done_elsewhere, says_more, says_postponed, share_content, stands_alone, with_subject,
     without_greeting, without_items, without_one, without_reply, without_saying,
 };
 
@@ -207,24 +207,32 @@ impl Parts {
     }
 
     /// What these parts say, as it is told and as it was said. Parts that stood beside each other stay together, and what does
-    /// not stand alone goes with the rest of its sentence.
+    /// not stand alone goes with the rest of its sentence. If a number or a name would go with it, the parts stay as they are,
+    /// unless their beginning was cut off.
     fn rest(&self, left: &[usize]) -> Option<(String, String)> {
         let runs = left.chunk_by(|a, b| a + 1 == *b);
         let (told, said): (Vec<String>, Vec<String>) = runs.filter_map(|run| self.rest_of(run)).unzip();
-        (!told.is_empty()).then(|| (sentences_of(&told), sentences_of(&said)))
+        let alone = (!told.is_empty()).then(|| (sentences_of(&told), sentences_of(&said)));
+        let kept = alone.as_ref().map(|(told, _)| told.as_str()).unwrap_or_default();
+        let is_whole = |(told, _): &(String, String)| {
+            is_rest(told) && !lacks_referent(told) && has_new_values(&format!("and {told}"), kept)
+        };
+        self.joined(left).filter(is_whole).or(alone)
     }
 
     /// The longest end of these parts that stands alone.
     fn rest_of(&self, run: &[usize]) -> Option<(String, String)> {
-        let first = self.told.first()?;
-        (0..run.len()).find_map(|from| {
-            let of = |texts: &[String]| {
-                joined(&run[from..].iter().map(|part| texts[*part].as_str()).collect::<Vec<_>>())
-            };
-            let told =
-                of(&self.told).map(|told| with_subject(first, &told)).filter(|told| stands_alone(told));
-            told.zip(of(&self.said))
-        })
+        (0..run.len()).find_map(|from| self.joined(&run[from..]).filter(|(told, _)| stands_alone(told)))
+    }
+
+    /// These parts as one text, with the subject of the first part if they lost it.
+    fn joined(&self, parts: &[usize]) -> Option<(String, String)> {
+        let of = |texts: &[String]| {
+            let texts: Vec<&str> = parts.iter().map(|part| texts[*part].as_str()).collect();
+            joined(&texts)
+        };
+        let told = of(&self.told).map(|told| with_subject(&self.told[0], &told));
+        told.zip(of(&self.said))
     }
 }
 
