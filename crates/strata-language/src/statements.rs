@@ -8,6 +8,7 @@
 //! Deliberately absent: what a piece means and whether it is worth remembering. A reader decides that, or the
 //! [`rules`](crate::rules).
 
+mod alone;
 mod chinese;
 mod context;
 mod dates;
@@ -26,16 +27,19 @@ mod quotations;
 mod same_fact;
 mod sense;
 mod subjects;
+mod unnamed;
 mod values;
 
 use jiff::Timestamp;
 
 use crate::Pattern;
 
+pub use alone::{stands_alone, without_secrets};
+pub use chinese::with_left_out_speaker;
 pub use context::{
-    addresses, announces, in_reply_to, is_asked, is_bare, is_for_listener, is_fragment, is_lead_in,
-    is_of_speaker, is_rest, is_short_answer, lacks_referent, names_nothing, names_value, says_little,
-    without_reply, without_request,
+    addresses, after_saying, announces, in_reply_to, is_asked, is_bare, is_for_listener, is_fragment,
+    is_lead_in, is_of_speaker, is_rest, is_short_answer, lacks_referent, names_nothing, names_value,
+    says_little, without_reply, without_request, without_saying,
 };
 pub use facts::{facts, with_subject};
 pub use items::without_items;
@@ -44,9 +48,10 @@ pub use orders::{hold_orders, without_orders};
 pub use pairs::without_one;
 pub use parts::{joined, parts};
 pub use persons::{begins_with_pronoun, is_task_of_another, with_person};
-pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
+pub use pieces::{Form, Piece, chinese_clauses, mix_scripts, pieces, rough_length};
 pub use same_fact::is_same_fact;
-pub use sense::{is_instruction, refers_back, says_done, says_done_elsewhere, says_postponed};
+pub use sense::{is_instruction, refers_back, says_done, says_done_elsewhere, says_postponed, takes_back};
+pub use unnamed::{is_vague, names_topic};
 pub use values::{content_terms, has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.
@@ -78,13 +83,17 @@ pub fn without_greeting(said: &str) -> &str {
     without_conjunction(rest)
 }
 
-/// The text without a conjunction or «actually» before the first person: these join it to what was said before.
+/// The text without a conjunction or «actually» before the first person, «the» or «there»: these join it to what was said before.
 fn without_conjunction(said: &str) -> &str {
     static JOINED: Pattern = Pattern::new(
-        r"(?i)^(?:actually|oh and|oh|and|also|but|so|btw|plus|yes|yeah|yea|yep|yup|haha+|lol|hmm+|ah|well|ok|okay),? (?P<rest>(?:i|i['’]\w+|im|ive|we|we['’]\w+|my|our) )",
+        r"(?i)^(?:actually|oh and|oh|and|also|but|so|btw|plus|yes|yeah|yea|yep|yup|haha+|lol|hmm+|ah|well|ok|okay),? (?P<rest>(?:i|i['’]\w+|im|ive|we|we['’]\w+|my|our|the|there|there['’]s) )",
     );
-    let rest = JOINED.get().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
-    rest.map_or(said, |start| &said[start..])
+    // Behind a comma the main clause may follow: «Although I row, I hate water».
+    static CONCEDED: Pattern = Pattern::new(
+        r"(?i)^(?:although|even though|though)\s+(?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) [^,]*$)",
+    );
+    let rest_of = |form: &Pattern| form.get()?.captures(said)?.name("rest").map(|rest| rest.start());
+    rest_of(&JOINED).or_else(|| rest_of(&CONCEDED)).map_or(said, |start| &said[start..])
 }
 
 /// The text with a capital at the beginning, if its first word is plain.

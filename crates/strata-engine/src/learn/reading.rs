@@ -8,7 +8,7 @@ use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, bes
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
     self, Form, Leaning, LeftOut, Piece, chinese_clauses, facts, is_instruction, is_task_of_another,
-    rough_length, says_done,
+    rough_length, says_done, stands_alone,
 };
 
 use super::Standing;
@@ -141,7 +141,8 @@ impl UnreadMessage {
         let mut pieces = statements::pieces(message);
         let is_plain = pieces.iter().all(|piece| piece.form == Form::Plain && piece.line == pieces[0].line);
         let is_short = rough_length(message) <= SHORT_MESSAGE;
-        if pieces.len() > 1 && is_plain && is_short && !statements::hold_orders(&pieces) {
+        let is_one = is_plain && is_short && !statements::mix_scripts(&pieces);
+        if pieces.len() > 1 && is_one && !statements::hold_orders(&pieces) {
             pieces.truncate(1);
             pieces[0].text = message.trim().to_owned();
         }
@@ -234,23 +235,7 @@ impl UnreadMessage {
                 found.push(sentence);
                 continue;
             };
-            let mut before = sentence.before.clone();
-            let mut clauses = Vec::new();
-            for (clause, reading) in look.clauses.iter().zip(readings.by_ref()) {
-                if own(reading) >= least && reading.worth >= least {
-                    let verdict = Verdict::Statement(Standing::Kept);
-                    let text = clause.text.clone();
-                    let said_before = std::mem::replace(&mut before, clause.text.clone());
-                    clauses.push(ReadSentence {
-                        text,
-                        before: said_before,
-                        reading: *reading,
-                        verdict,
-                        beside: Vec::new(),
-                        told: None,
-                    });
-                }
-            }
+            let clauses = clauses_of(&sentence, look, &mut readings, least);
             if clauses.is_empty() {
                 found.push(sentence);
             }
@@ -258,6 +243,36 @@ impl UnreadMessage {
         }
         found
     }
+}
+
+/// The clauses of a Chinese sentence that are statements. A clause that does not stand alone keeps the one before it.
+fn clauses_of<'r>(
+    sentence: &ReadSentence,
+    look: &SecondLook,
+    readings: &mut impl Iterator<Item = &'r SentenceReading>,
+    least: f32,
+) -> Vec<ReadSentence> {
+    let mut found: Vec<ReadSentence> = Vec::new();
+    let mut before: Option<(&str, &SentenceReading)> = None;
+    for (clause, reading) in look.clauses.iter().zip(readings) {
+        let said_before = before.replace((&clause.text, reading));
+        if own(reading) < least || reading.worth < least {
+            continue;
+        }
+        let leans = said_before.filter(|(_, reading)| own(reading) >= AMONG && !stands_alone(&clause.text));
+        match found.last_mut().filter(|last| leans.is_some_and(|(text, _)| last.text.ends_with(text))) {
+            Some(last) => last.text.push_str(&clause.text),
+            None => found.push(ReadSentence {
+                text: clause.text.clone(),
+                before: said_before.map_or(&sentence.before[..], |(text, _)| text).to_owned(),
+                reading: *reading,
+                verdict: Verdict::Statement(Standing::Kept),
+                beside: Vec::new(),
+                told: leans.map(|(text, _)| format!("{text}{}", clause.text)),
+            }),
+        }
+    }
+    found
 }
 
 /// The facts of the compound sentences among those that are kept, each with its surroundings.
@@ -417,6 +432,36 @@ mod tests {
     }
 
     #[test]
+    fn a_chinese_clause_keeps_the_one_that_it_needs() {
+        let clauses = |own_before: f32| {
+            let message = UnreadMessage::new(
+                "我姑妈在绍兴老街开了一家小茶馆，并且请了两位从福建来的老师傅。",
+                &Previous::default(),
+            );
+            let judged = message.judge(&[reading(0.2, Voice::Request)]);
+            let looks = message.second_looks(&judged);
+            let mut first = reading(0.1, Voice::Request);
+            (first.voice[Voice::Own as usize], first.voice[Voice::Request as usize]) =
+                (own_before, 1.0 - own_before);
+            let found = message.look_again(judged, &looks, &[first, reading(0.95, Voice::Own)]);
+            found.into_iter().map(|sentence| sentence.told.unwrap_or(sentence.text)).collect::<Vec<_>>()
+        };
+        assert_eq!(clauses(0.6), ["我姑妈在绍兴老街开了一家小茶馆，并且请了两位从福建来的老师傅。"]);
+        assert_eq!(clauses(0.1), ["并且请了两位从福建来的老师傅。"], "a request is no part of it");
+    }
+
+    #[test]
+    fn a_short_message_in_two_scripts_has_two_sentences() {
+        let texts = |message: &str| {
+            let sentences = UnreadMessage::new(message, &Previous::default()).sentences();
+            sentences.into_iter().map(|sentence| sentence.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("我住在宁波。 I prefer green tea."), ["我住在宁波。", "I prefer green tea."]);
+        assert_eq!(texts("I row. 我会游泳。"), ["I row.", "我会游泳。"]);
+        assert_eq!(texts("搬家了。现在住宁波。").len(), 1);
+    }
+
+    #[test]
     fn what_is_done_is_an_event_and_an_order_is_an_instruction() {
         let kind = |text: &str, kind: usize| {
             let mut reading = reading(0.9, Voice::Own);
@@ -461,7 +506,7 @@ mod tests {
     fn a_sentence_is_read_in_the_midst_of_its_message() {
         let message = UnreadMessage::new(
             "One is here.\nTwo is there.",
-            &Previous { text: "Before. Just before.".to_owned(), by_other: false },
+            &Previous { text: "Before. Just before.".to_owned(), by_other: false, ..Previous::default() },
         );
         let sentences = message.sentences();
         assert_eq!(sentences[1].before, "One is here.");

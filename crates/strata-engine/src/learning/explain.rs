@@ -1,5 +1,7 @@
 //! Explains what learning would do with a text. Nothing is recorded or changed.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::Learning;
@@ -87,14 +89,17 @@ impl Learning {
         let target = Target::new(user, session.clone());
         let mut sentences = Vec::new();
         for sentence in read_message(reader.as_ref(), text, &Previous::default()).await? {
-            let statement = match statement(&sentence, &said) {
-                Some(statement) if self.withholds(&statement.content) => {
+            let found = statement(&sentence, &said);
+            let plain = found.as_ref().map(|statement| self.without_secrets(statement));
+            let statement = match plain {
+                Some(None) => {
                     let left_out = Some(HOLDS_A_SECRET);
                     sentences.push(SentenceExplanation { left_out, ..explained(&sentence, None) });
                     continue;
                 }
                 None => None,
-                Some(statement) => {
+                Some(Some(statement)) => {
+                    let statement = statement.into_owned();
                     let heard = statement.content.clone();
                     let dated = [DatedStatement { statement, at: now, heard }];
                     let (known, _) = self.neighbourhood(user, &target, &dated).await?;
@@ -119,22 +124,22 @@ impl Learning {
 
     fn by_rules(&self, said: &Said<'_>) -> TextExplanation {
         let sentence = |statement: crate::learn::Statement| {
-            let withheld = self.withholds(&statement.content);
-            let statement = StatementExplanation {
+            let plain = self.without_secrets(&statement).map(Cow::into_owned);
+            let statement = plain.map(|statement| StatementExplanation {
                 memory: statement.content,
                 kind: statement.kind,
                 confidence: statement.confidence,
                 effect: "adds",
                 about: None,
                 candidates: Vec::new(),
-            };
+            });
             SentenceExplanation {
                 text: said.text.to_owned(),
                 worth: None,
                 voice: None,
                 voice_probability: None,
-                left_out: withheld.then_some(HOLDS_A_SECRET),
-                statement: (!withheld).then_some(statement),
+                left_out: statement.is_none().then_some(HOLDS_A_SECRET),
+                statement,
             }
         };
         TextExplanation {

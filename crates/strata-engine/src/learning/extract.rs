@@ -5,6 +5,7 @@
 //! for the result.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 
@@ -27,13 +28,15 @@ use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Owner, Role, Turn};
 use strata_language::secrets::is_secret;
-use strata_language::statements::{is_task_of_another, without_orders};
+use strata_language::statements::{is_task_of_another, without_orders, without_secrets};
 
 /// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
 
 /// The number of turns before a batch that a model sees for their context.
 const CONTEXT_TURNS: u64 = 6;
+/// The number of turns before a batch that a reader needs: what each message answers, and what its speaker said before.
+const READ_BEFORE: u64 = 3;
 
 /// The detail of a job's result that says why the learning model could not be used.
 pub const MODEL_FAILED: &str = "model_failed";
@@ -130,7 +133,7 @@ impl Learning {
         let Some(found) = self.store.session(user, session).await? else { return Ok(None) };
         let limit = settings.batch_turns.max(1);
         // The turns before the batch are read for their context.
-        let context = if self.model.is_some() { CONTEXT_TURNS } else { 1 };
+        let context = if self.model.is_some() { CONTEXT_TURNS } else { READ_BEFORE };
         let (after, limit) = (from.checked_sub(context + 1), limit.saturating_add(from.min(context) as u32));
         let query = TurnQuery::Range { session: session.clone(), after, limit };
         let turns = self.store.turns(user, &query).await?;
@@ -142,18 +145,22 @@ impl Learning {
         let mut before = String::new();
         let mut speaker = None;
         let mut reply = None;
+        let mut own = HashMap::new();
         for turn in turns {
             let said_by = (turn.role, turn.name.clone());
+            let is_said = turn.role == Role::User
+                && turn.hidden.is_none()
+                && !strip_injected(&turn.content).trim().is_empty();
             if turn.seq < from {
                 before = strip_injected(&turn.content).into_owned();
                 reply = is_reply(&turn).then(|| before.clone());
                 batch.earlier.extend(earlier(&turn, &before));
+                if is_said {
+                    own.insert(said_by.clone(), (turn.notes.owner.clone(), before.clone()));
+                }
                 speaker = Some(said_by);
                 continue;
             }
-            let is_said = turn.role == Role::User
-                && turn.hidden.is_none()
-                && !strip_injected(&turn.content).trim().is_empty();
             let owner = &turn.notes.owner;
             if is_said && (batch.said.len() == most || (!batch.said.is_empty() && *owner != batch.owner)) {
                 break;
@@ -163,7 +170,10 @@ impl Learning {
             if is_said {
                 batch.owner = owner.clone();
                 let by_other = speaker.is_some_and(|speaker| speaker != said_by);
-                batch.before.push(Previous { text: std::mem::take(&mut before), by_other });
+                let said_before = own.insert(said_by.clone(), (owner.clone(), text.clone()));
+                let own = said_before.filter(|(of, _)| by_other && of == owner).map(|(_, text)| text);
+                let text = std::mem::take(&mut before);
+                batch.before.push(Previous { text, by_other, own: own.unwrap_or_default() });
                 batch.replies.push(reply.take());
                 batch.said.push(turn);
             } else {
@@ -267,9 +277,10 @@ impl Learning {
             owner: batch.owner.clone(),
             apart: self.settings.into == LearnInto::Session || self.keeps_apart(user, &batch.owner),
         };
-        let (secret, plain): (Vec<&Statement>, Vec<&Statement>) =
-            found.statements.iter().partition(|statement| self.withholds(&statement.content));
-        let dated = plain.into_iter().filter_map(|statement| dated(statement, batch, now)).collect();
+        let plain: Vec<Cow<'_, Statement>> =
+            found.statements.iter().filter_map(|statement| self.without_secrets(statement)).collect();
+        let skipped = found.statements.len() - plain.len();
+        let dated = plain.iter().filter_map(|statement| dated(statement, batch, now)).collect();
         // A model that has just failed is not asked again.
         let without = found.model_failed.as_ref().map(|_| Self { model: None, ..self.clone() });
         let mut work = without.as_ref().unwrap_or(self).reconcile(user, &target, dated).await?;
@@ -278,8 +289,8 @@ impl Learning {
         if let Some(failure) = &found.model_failed {
             work.details.insert(MODEL_FAILED.to_owned(), failure.clone().into());
         }
-        if !secret.is_empty() {
-            work.details.insert("secrets_skipped".to_owned(), secret.len().into());
+        if skipped > 0 {
+            work.details.insert("secrets_skipped".to_owned(), skipped.into());
         }
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
         let space = session_space("learn", &batch.session);
@@ -304,9 +315,14 @@ impl Learning {
         Ok(work)
     }
 
-    /// Whether a statement is not learned, because it holds a secret. A memory is shown to models in all sessions.
-    pub(super) fn withholds(&self, content: &str) -> bool {
-        self.settings.secrets == LearnSecrets::Skip && is_secret(content)
+    /// A statement as it is learned: without its secrets, because a memory is shown to models in all sessions. `None` if it says
+    /// nothing else.
+    pub(super) fn without_secrets<'a>(&self, statement: &'a Statement) -> Option<Cow<'a, Statement>> {
+        if self.settings.secrets != LearnSecrets::Skip || !is_secret(&statement.content) {
+            return Some(Cow::Borrowed(statement));
+        }
+        let content = without_secrets(&statement.content)?;
+        Some(Cow::Owned(Statement { content, ..statement.clone() }))
     }
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {

@@ -17,9 +17,9 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done,
-    says_done_elsewhere, says_more, says_postponed, share_content, with_subject, without_greeting,
-    without_items, without_one, without_reply,
+    has_new_values, is_rest, is_short_answer, joined, lacks_referent, parts, refers_back, rough_length,
+    says_done, says_done_elsewhere, says_more, says_postponed, share_content, stands_alone, with_subject,
+    without_greeting, without_items, without_one, without_reply, without_saying,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -177,14 +177,11 @@ impl Learning {
             Vec::new()
         };
         let Some(left) = untouched(&of_parts, &without) else { return Ok(None) };
-        let rest =
-            |texts: &[String]| joined(&left.iter().map(|part| texts[*part].as_str()).collect::<Vec<_>>());
-        let (Some(told), Some(said)) = (rest(&parts.told), rest(&parts.said)) else { return Ok(Some(None)) };
+        let Some((told, said)) = parts.rest(&left) else { return Ok(Some(None)) };
         let change = changes(vec![said.clone()]).await?.first().copied().unwrap_or(1.0);
         let alone = SentenceInContext { text: said, ..SentenceInContext::default() };
         let worth = reader.sentences(&[alone]).await?.first().map_or(0.0, |reading| reading.worth);
-        let told = parts.told.first().map_or(told.clone(), |first| with_subject(first, &told));
-        Ok(Some(Some(told).filter(|told| rest_holds(change, worth) && is_rest(told))))
+        Ok(Some(Some(told).filter(|_| rest_holds(change, worth))))
     }
 }
 
@@ -208,6 +205,49 @@ impl Parts {
         let said = if told.len() == said.len() { said } else { told.clone() };
         Self { told, said }
     }
+
+    /// What these parts say, as it is told and as it was said. Parts that stood beside each other stay together, and what does
+    /// not stand alone goes with the rest of its sentence. If a number or a name would go with it, the parts stay as they are,
+    /// unless their beginning was cut off.
+    fn rest(&self, left: &[usize]) -> Option<(String, String)> {
+        let runs = left.chunk_by(|a, b| a + 1 == *b);
+        let (told, said): (Vec<String>, Vec<String>) = runs.filter_map(|run| self.rest_of(run)).unzip();
+        let alone = (!told.is_empty()).then(|| (sentences_of(&told), sentences_of(&said)));
+        let kept = alone.as_ref().map(|(told, _)| told.as_str()).unwrap_or_default();
+        let is_whole = |(told, _): &(String, String)| {
+            is_rest(told) && !lacks_referent(told) && has_new_values(&format!("and {told}"), kept)
+        };
+        self.joined(left).filter(is_whole).or(alone)
+    }
+
+    /// The longest end of these parts that stands alone.
+    fn rest_of(&self, run: &[usize]) -> Option<(String, String)> {
+        (0..run.len()).find_map(|from| self.joined(&run[from..]).filter(|(told, _)| stands_alone(told)))
+    }
+
+    /// These parts as one text, with the subject of the first part if they lost it.
+    fn joined(&self, parts: &[usize]) -> Option<(String, String)> {
+        let of = |texts: &[String]| {
+            let texts: Vec<&str> = parts.iter().map(|part| texts[*part].as_str()).collect();
+            joined(&texts)
+        };
+        let told = of(&self.told).map(|told| with_subject(&self.told[0], &told));
+        told.zip(of(&self.said))
+    }
+}
+
+/// Texts one after the other, each as a sentence of its own.
+fn sentences_of(texts: &[String]) -> String {
+    let ends = |text: &String| text.ends_with(['.', '!', '?', '。', '！', '？']);
+    let is_ascii = texts.iter().all(|text| text.is_ascii());
+    let stop = if is_ascii || texts.iter().any(|text| text.contains(' ')) { "." } else { "。" };
+    let last = texts.len().saturating_sub(1);
+    let closed = |(place, text): (usize, &String)| match place < last && !ends(text) {
+        true => format!("{text}{stop}"),
+        false => text.clone(),
+    };
+    let closed: Vec<String> = texts.iter().enumerate().map(closed).collect();
+    closed.join(if stop == "." { " " } else { "" })
 }
 
 /// The parts without one of them.
@@ -344,9 +384,11 @@ impl Reconciler<'_> {
     }
 }
 
-/// A statement in the place of memories: what replaces a standing instruction is one, and what postpones a todo is one.
+/// A statement in the place of memories: what replaces a standing instruction is one, and what postpones a todo is one. It does
+/// not quote what its speaker said before: that may be what it replaces.
 fn in_place_of(one: &DatedStatement, ended: &[Ended]) -> DatedStatement {
     let mut one = one.clone();
+    one.statement.content = without_saying(&one.statement.content);
     let ends = |kind| ended.iter().any(|old| old.memory.kind == kind);
     if ends(MemoryKind::Instruction) {
         one.statement.kind = MemoryKind::Instruction;

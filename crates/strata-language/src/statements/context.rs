@@ -2,6 +2,7 @@
 
 use super::chinese::is_chinese;
 use super::facts::{is_verb, names_something};
+use super::unnamed::{is_measure, may_name};
 use super::without_greeting;
 use crate::Pattern;
 
@@ -20,12 +21,12 @@ const FOLLOWS_IT: &str = "to that since when if until till";
 /// Those of them after which only «to» and «that» make it so: «it helped me to …», but not «it helped me when …».
 const ACTS: &str = "has had makes made turns turned helps helped costs";
 
-fn is_in(list: &str, word: &str) -> bool {
+pub(super) fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|other| other == word)
 }
 
 /// The words of a sentence in lower case, without the marks around them.
-fn lower_words(sentence: &str) -> Vec<String> {
+pub(super) fn lower_words(sentence: &str) -> Vec<String> {
     let lower =
         |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace('’', "'");
     sentence.split_whitespace().map(lower).collect()
@@ -43,14 +44,22 @@ fn english_lacks(sentence: &str) -> bool {
     let end = first_named(&raw, &words);
     (0..end).any(|place| points(&raw, &words, place))
         || lacks_place(&raw, &words)
-        || lacks_subject(&words) && !is_asked(sentence)
+        || (lacks_subject(&words) || goes_on(&words, sentence)) && !is_asked(sentence)
         || (1..words.len()).any(|place| points_at_kind(&words, place))
 }
 
 /// Whether a sentence begins with the verb of something that was named before: «Gets tiring in summer».
 fn lacks_subject(words: &[String]) -> bool {
-    const VERBS: &str = "gets makes is isn't was wasn't seems sounds looks feels means depends";
+    const VERBS: &str = "gets makes is isn't was wasn't seems sounds looks feels means depends has hasn't does doesn't turns turned tastes tasted helps \
+        reminds ended";
     words.len() > 1 && is_in(VERBS, &words[0])
+}
+
+/// Whether a sentence is a clause of the one before it: «Which makes me late», «Because the ferry was full». Behind a comma the
+/// main clause may follow.
+fn goes_on(words: &[String], sentence: &str) -> bool {
+    const JOINS: &str = "because cause cuz including especially whereas";
+    words.len() > 1 && (words[0] == "which" || is_in(JOINS, &words[0]) && !sentence.contains(','))
 }
 
 /// Whether a sentence names a thing as one that was named before: «a course in that field».
@@ -68,7 +77,7 @@ fn points_at_kind(words: &[String], place: usize) -> bool {
 }
 
 /// A sentence without the greeting before it and the name of a listener at its end: «Thanks, I tried it, Vera!».
-fn without_address(sentence: &str) -> &str {
+pub(super) fn without_address(sentence: &str) -> &str {
     static CALLED: Pattern = Pattern::new(r"[,，] (?P<name>[A-Z][a-z]+)[.!…]+$");
     let sentence = without_greeting(sentence.trim());
     CALLED.find(sentence).map_or(sentence, |called| &sentence[..called.start()])
@@ -101,9 +110,9 @@ fn lacks_place(raw: &[&str], words: &[String]) -> bool {
     (0..words.len()).filter(|place| is_place(*place)).any(|place| !(0..place).any(names_place))
 }
 
-/// The place of the first word that names something, or that begins a clause after enough words: behind it, a pronoun may
-/// mean what the sentence itself says.
-fn first_named(raw: &[&str], words: &[String]) -> usize {
+/// The place of the first word that names something, or that begins a clause after words that may name something: behind it, a
+/// pronoun may mean what the sentence itself says.
+pub(super) fn first_named(raw: &[&str], words: &[String]) -> usize {
     const CLAUSE: &str = "because and but when while if which who since although though so";
     const LEAST_BEFORE: usize = 3;
     const NO_NAME: &str = "we you he she it they this that these those there here just also yes no yeah and but so then now when if what who how \
@@ -114,14 +123,15 @@ fn first_named(raw: &[&str], words: &[String]) -> usize {
         let is_name =
             raw[place].starts_with(char::is_uppercase) && stem != "i" && (place > 0 || is_subject());
         let begins = place >= LEAST_BEFORE
-            && (is_in(CLAUSE, &words[place]) || raw[place - 1].ends_with([',', ';', ':']));
+            && (is_in(CLAUSE, &words[place]) || raw[place - 1].ends_with([',', ';', ':']))
+            && words[..place].iter().any(|word| may_name(word));
         // «I'm a fan of hers»: the speaker is no other person.
         let is_of_speaker =
             place > 0 && is_in("a an the", &words[place]) && is_in("i'm im am we're", &words[place - 1]);
         is_name
             || begins
             || raw[place].contains(['"', '“'])
-            || names_something(words, place) && !is_of_speaker
+            || names_something(words, place) && !is_of_speaker && !is_measure(words, place)
     };
     (0..words.len()).find(|place| names(*place)).unwrap_or(words.len())
 }
@@ -149,7 +159,15 @@ fn chinese_lacks(sentence: &str) -> bool {
     static BACKWARD: Pattern = Pattern::new(
         "^(?:不过|不過|其实|其實|而且|所以|因此|但是|但|然后|然後|最后|最後|后来|後來|结果|結果|于是|於是|并且|並且|并|並|还|還|也|就)*[，,]?(?:[它她他牠]|[这這那](?:个|個|些|里|裡|儿|兒|样|樣|次|本|部|件|家|种|種|位)?[^天周週月年])|^(?:然后|然後|最后|最後|后来|後來|于是|於是|并|並|但是|而且|所以|因此|结果|結果)",
     );
-    BACKWARD.is_match(sentence.trim())
+    BACKWARD.is_match(sentence.trim()) || lacks_chinese_subject(sentence)
+}
+
+/// Whether a Chinese sentence begins with a copula whose subject was named before: 是黑色的.
+fn lacks_chinese_subject(sentence: &str) -> bool {
+    static COPULA: Pattern = Pattern::new(
+        "^(?:应该|應該|可能|好像|其实|其實|已经|已經|当然|當然|就|也|都|不|还|還|只)*(?:是|叫做|叫|属于|屬於)[^否不因为為这這那我你他她它]",
+    );
+    COPULA.is_match(sentence.trim())
 }
 
 /// Whether a sentence has a number or a name inside, which would be lost with it. Chinese names look like other words.
@@ -168,14 +186,35 @@ pub fn names_value(sentence: &str) -> bool {
         || inside.any(|pair| is_name(pair[1]))
 }
 
-/// Whether a sentence of several states nothing and names nothing: an item of a list, or a heading.
+/// Whether a sentence of several states nothing and names nothing: an item of a list, a heading, or a Chinese copula without
+/// its subject.
 pub fn is_fragment(sentence: &str) -> bool {
-    is_bare(sentence) && !names_value(sentence)
+    const LONGEST: usize = 12;
+    if is_chinese(sentence) {
+        let has_digit = sentence.chars().any(|c| c.is_ascii_digit());
+        return !has_digit && sentence.chars().count() <= LONGEST && lacks_chinese_subject(sentence);
+    }
+    is_bare(sentence) && !names_value(sentence) || is_title(sentence)
+}
+
+/// Whether a text is a title: several words, all of them with a capital except for short ones, and none of them a verb.
+fn is_title(text: &str) -> bool {
+    const LEAST_WORDS: usize = 4;
+    const SHORT: usize = 3;
+    let words = lower_words(text);
+    let is_capital = |word: &str| {
+        let letters = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+        letters.chars().count() <= SHORT || letters.starts_with(char::is_uppercase)
+    };
+    words.len() >= LEAST_WORDS
+        && !text.contains(|c: char| c.is_ascii_digit())
+        && !text.trim_end().ends_with(['.', '!', '?'])
+        && text.split_whitespace().all(is_capital)
+        && !words.iter().any(|word| is_verb(word))
 }
 
 /// Whether a sentence names no person and has no verb.
 pub fn is_bare(sentence: &str) -> bool {
-    const PERSONS: &str = "user i i'm im we you he she it they my our me us mine ours who";
     const BEGINS: &str = "any some all more other possible potential";
     const SHORT: usize = 6;
     if is_chinese(sentence) {
@@ -184,8 +223,13 @@ pub fn is_bare(sentence: &str) -> bool {
     let words = lower_words(sentence);
     let first = words.first().map(String::as_str).unwrap_or_default();
     let begins = first.ends_with("ing") || is_in(BEGINS, first) || words.len() <= SHORT;
-    let states = |word: &String| is_verb(word) || is_in(PERSONS, word) || word.ends_with("n't");
-    begins && !words.iter().any(states)
+    begins && states_nothing(&words)
+}
+
+/// Whether these words name no person and hold no verb.
+pub(super) fn states_nothing(words: &[String]) -> bool {
+    const PERSONS: &str = "user i i'm im we you he she it they my our me us mine ours who";
+    !words.iter().any(|word| is_verb(word) || is_in(PERSONS, word) || word.ends_with("n't"))
 }
 
 /// Whether a sentence is a short answer, which means nothing without its question: «Penicillin», 厦门.
@@ -277,8 +321,7 @@ pub fn is_rest(rest: &str) -> bool {
     static CUT: Pattern = Pattern::new(
         r"^(?i:to|on|in|at|with|for|of|which|that|and|but|so|including|focusing|because|see|currently)\b|^(?:并|並|但|而|所以|因此|然后|然後|以及|还|還)",
     );
-    let is_cut = CUT.is_match(rest) || is_fragment(rest);
-    !is_cut || rest.chars().any(|c| c.is_ascii_digit())
+    !CUT.is_match(rest) && !is_fragment(rest)
 }
 
 /// Whether a sentence only announces what follows it, such as code: «Here is what I have so far:».
@@ -306,9 +349,25 @@ pub fn in_reply_to(sentence: &str, asked: &str) -> String {
     }
 }
 
-/// A statement without what it answers.
+/// A sentence with what its speaker said before it, in quotation marks.
+pub fn after_saying(sentence: &str, said: &str) -> String {
+    let told = in_reply_to(sentence, said);
+    told.replacen(" (in reply to “", " (after saying “", 1).replacen("（回应“", "（此前说“", 1)
+}
+
+/// A statement without what it answers, or what its speaker said before it.
 pub fn without_reply(statement: &str) -> String {
-    for (open, close) in [(" (in reply to “", "”)"), ("（回应“", "”）")] {
+    without_mark(&without_saying(statement), [(" (in reply to “", "”)"), ("（回应“", "”）")])
+}
+
+/// A statement without what its speaker said before it.
+pub fn without_saying(statement: &str) -> String {
+    without_mark(statement, [(" (after saying “", "”)"), ("（此前说“", "”）")])
+}
+
+/// A statement without the last text between two of these marks.
+fn without_mark(statement: &str, marks: [(&str, &str); 2]) -> String {
+    for (open, close) in marks {
         if let Some(from) = statement.rfind(open)
             && let Some(length) = statement[from..].find(close)
         {
@@ -363,6 +422,31 @@ mod tests {
         ] {
             assert!(!lacks_referent(whole), "{whole}");
         }
+    }
+
+    #[test]
+    fn a_clause_that_names_nothing_explains_no_pronoun() {
+        for lacking in [
+            "I was really tired, but it was worth the climb.",
+            "For two years I kept doing it every Sunday",
+            "We had a lot of fun when they came",
+            "Which makes me late on Fridays.",
+            "Because the ferry was full",
+            "是黑色的。",
+            "应该是去年买的",
+        ] {
+            assert!(lacks_referent(lacking), "{lacking}");
+        }
+        for whole in [
+            "I love sourdough because it keeps.",
+            "Because the rent rose, I moved to Ulm.",
+            "是不是该换了",
+            "是我买的",
+        ] {
+            assert!(!lacks_referent(whole), "{whole}");
+        }
+        assert!(is_fragment("是黑色的。") && is_fragment("Common Knots for Small Dinghies"));
+        assert!(!is_fragment("是2019年买的。") && !is_fragment("Ida Bought a Dinghy in Gent"));
     }
 
     #[test]
@@ -434,6 +518,7 @@ mod tests {
     #[test]
     fn a_rest_says_something() {
         assert!(is_rest("The user rows") && is_rest("Thursday at 10") && is_rest("用户养狗"));
+        assert!(!is_rest("to finish the 3 hulls") && !is_rest("并讨论了第3章"));
         assert!(!is_rest("to finish the hull") && !is_rest("并讨论了剧情") && !is_rest("Sails and ropes"));
     }
 
@@ -444,5 +529,9 @@ mod tests {
         assert_eq!(without_reply(&told), "I've had them for years.");
         assert_eq!(without_reply(&in_reply_to("养了三年了", "乌龟呢？")), "养了三年了");
         assert_eq!(without_reply("plain"), "plain");
+        let told = after_saying("It leaks.", "I bought a canoe.");
+        assert_eq!(told, "It leaks (after saying “I bought a canoe.”).");
+        assert_eq!(without_reply(&told), "It leaks.");
+        assert_eq!(without_reply(&after_saying("漏水了", "我买了艘船。")), "漏水了");
     }
 }

@@ -39,6 +39,11 @@ pub fn with_subject(statement: &str, rest: &str) -> String {
     }
 }
 
+/// Whether a Chinese text begins with what it speaks of, and not with a verb whose subject stands before it.
+pub(super) fn begins_with_subject(text: &str) -> bool {
+    text.starts_with("用户") || text.starts_with("用戶") || !chinese::begins_with_verb(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +109,7 @@ mod tests {
         stays("We sang and we cooked together.");
         stays("I've done the crossing, and while it takes longer, my crew likes it.");
         stays("I eat fish because I like it and drink wine with it.");
+        stays("I'm knitting a jumper for Ida, and the deadline is 5 May.");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A request names its material, and the material's sentences look like facts. So a quotation is left out as a whole,
 //! and so are the lines after a request for something to be done with them, until the speaker speaks again.
 
+use super::alone::stands_alone;
+use super::facts::is_verb;
 use super::orders::planted;
 use super::others::{Retold, retold, transcript};
 use super::pieces::{Form, Piece};
@@ -142,6 +144,7 @@ pub fn left_out(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<LeftOut>> 
         })
         .collect();
     let lines = Lines { pieces, leanings };
+    mark(&mut reasons, (0..pieces.len()).filter(|place| is_cut(pieces, *place)).collect(), LeftOut::Fragment);
     mark(&mut reasons, planted(pieces), LeftOut::Planted);
     mark(&mut reasons, transcript(pieces), LeftOut::Retold);
     mark(&mut reasons, lines.log(), LeftOut::Log);
@@ -153,6 +156,29 @@ pub fn left_out(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<LeftOut>> 
     mark(&mut reasons, lines.fiction(&free), LeftOut::Fiction);
     mark(&mut reasons, lines.inline(&free), LeftOut::Material);
     reasons
+}
+
+/// Whether a piece is what is left of a sentence around a quotation, and says nothing without it: «She wrote».
+fn is_cut(pieces: &[Piece], place: usize) -> bool {
+    let piece = &pieces[place];
+    let is_quotation = |other: Option<&Piece>| {
+        other.is_some_and(|other| other.form == Form::Quotation && other.line == piece.line)
+    };
+    let text = piece.text.trim_start_matches([',', ';', ' ']);
+    let goes_on = text.starts_with(char::is_lowercase) && !stands_alone(without_joint(text));
+    let breaks_off = || {
+        let last = text.split_whitespace().next_back().unwrap_or_default();
+        let last = last.trim_end_matches([',', ':']).to_lowercase();
+        !text.ends_with(['.', '!', '?']) && (is_verb(&last) || last == "that" || last == "me")
+    };
+    let before = place.checked_sub(1).and_then(|before| pieces.get(before));
+    piece.form == Form::Plain
+        && (is_quotation(before) && goes_on || is_quotation(pieces.get(place + 1)) && breaks_off())
+}
+
+/// A clause without the «and», «but» or «so» that joins it to the one before.
+fn without_joint(clause: &str) -> &str {
+    ["and ", "but ", "so "].iter().find_map(|joint| clause.strip_prefix(joint)).unwrap_or(clause)
 }
 
 /// Whether a piece is a program's note about what was sent: «[photo: a boat]», 【图片】.

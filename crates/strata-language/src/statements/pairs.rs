@@ -1,5 +1,6 @@
 //! Two things in one statement: «takes warfarin and metformin» without the metformin.
 
+use super::alone::stands_alone;
 use super::chinese::is_chinese;
 use super::facts::is_verb;
 use super::parts::parts;
@@ -39,9 +40,13 @@ fn english(body: &str, sentence: &str) -> Option<String> {
     if is_range || is_clause || joint(second).is_some() {
         return None;
     }
+    // «Leeks and beans are ripe» has one verb for both.
+    let has_verb = words.iter().any(|word| is_verb(&word.to_lowercase()));
     match (share_content(last, sentence), share_content(second, sentence)) {
-        (false, true) => Some(before.to_owned()),
-        (true, false) if !words.iter().any(|word| is_verb(&word.to_lowercase())) => {
+        (false, true) if !has_verb || stands_alone(before) => {
+            Some(before.trim_end_matches([',', ';', ' ']).to_owned())
+        }
+        (true, false) if !has_verb => {
             let start = before.len() - last.len();
             Some(format!("{}{second}", &before[..start]))
         }
@@ -116,6 +121,12 @@ mod tests {
             "To do: caulk the deck and order a new mainsail",
             "ordered the mainsail",
             Some("To do: caulk the deck"),
+        );
+        check("These leeks and spring beans are ripe", "the beans are eaten", None);
+        check(
+            "The user keeps bees and sold the old boat",
+            "bought the boat back",
+            Some("The user keeps bees"),
         );
         check("The shop is open between 9 and 11", "it opens at 9 and closes late", None);
         check(

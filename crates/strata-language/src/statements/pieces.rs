@@ -36,8 +36,7 @@ pub struct Piece {
 
 /// The pieces of a message, in order.
 pub fn pieces(message: &str) -> Vec<Piece> {
-    let end = message.char_indices().nth(MAX_CHARS).map_or(message.len(), |(end, _)| end);
-    let message = &*with_joined_lists(&message[..end]);
+    let message = &*with_joined_lists(beginning(message));
     let mut found = Vec::new();
     let (mut line, mut from) = (0, 0);
     for (range, form) in quotations(message) {
@@ -47,6 +46,20 @@ pub fn pieces(message: &str) -> Vec<Piece> {
     }
     add(&message[from..], Form::Plain, &mut line, &mut found);
     found
+}
+
+/// The part of a message that is read: it ends with a sentence.
+fn beginning(message: &str) -> &str {
+    let Some((most, _)) = message.char_indices().nth(MAX_CHARS) else { return message };
+    let last = sentences::ends(message).take_while(|end| *end <= most).last();
+    &message[..last.unwrap_or(most)]
+}
+
+/// Whether some pieces are Chinese and others are not.
+pub fn mix_scripts(pieces: &[Piece]) -> bool {
+    let mut scripts = pieces.iter().map(|piece| is_chinese(&piece.text));
+    let first = scripts.next();
+    scripts.any(|other| Some(other) != first)
 }
 
 /// Adds the pieces of a part of the message, and counts its lines.

@@ -65,5 +65,23 @@ fn quotation_end(text: &str, at: usize, c: char) -> Option<usize> {
 
 fn is_spoken(inside: &str) -> bool {
     let han = inside.chars().filter(|c| ('\u{3400}'..='\u{9fff}').contains(c)).count();
+    if is_title(inside) {
+        return false;
+    }
     han >= SPOKEN_HAN || inside.split_whitespace().count() >= SPOKEN_WORDS
+}
+
+/// Whether the words between quotation marks are the title of a work: all but short ones begin with a capital, and no
+/// sentence ends inside.
+fn is_title(inside: &str) -> bool {
+    const SHORT: usize = 3;
+    let is_capital = |word: &str| {
+        let letters = word.trim_matches(|c: char| !c.is_alphanumeric());
+        letters.chars().count() <= SHORT || letters.starts_with(char::is_uppercase)
+    };
+    let body = inside.trim_end_matches(['.', ',', '!', '?']);
+    inside.starts_with(char::is_uppercase)
+        && body.split_whitespace().any(|word| word.chars().count() > SHORT)
+        && body.split_whitespace().all(is_capital)
+        && !body.contains(['.', '!', '?', ':', ';', '\n', '@'])
 }

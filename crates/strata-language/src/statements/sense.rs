@@ -65,6 +65,14 @@ pub fn says_done_elsewhere(sentence: &str) -> bool {
     HELPED.is_match(sentence) || names_one
 }
 
+/// Whether a sentence begins with words that take back what was said before it: «no, sorry, …», 算了.
+pub fn takes_back(sentence: &str) -> bool {
+    static FORM: Pattern = Pattern::new(
+        r"(?i)^(?:\W*(?:oh|ok|okay|well|hmm)\b)*\W*(?:no|nope|sorry|wait|scratch that|correction|oops|i mean|my bad)\b|^(?:哦|啊|嗯|，)*(?:算了|不对|不對|错了|錯了|更正|说错|說錯|不[，,])",
+    );
+    FORM.is_match(sentence.trim())
+}
+
 /// Whether a sentence says that something will happen at another time, and so is still to be done.
 pub fn says_postponed(sentence: &str) -> bool {
     static FORM: Pattern = Pattern::new(
@@ -186,6 +194,16 @@ mod tests {
         {
             assert!(!says_postponed(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_correction_takes_back_what_was_said() {
+        for back in
+            ["No, sorry, it leaves from Kiel.", "oh wait, it's the 9th", "算了，不去了", "不对，是周五"]
+        {
+            assert!(takes_back(back), "{back}");
+        }
+        assert!(!takes_back("It has no rudder.") && !takes_back("不错，很好用") && !takes_back("Nora rows."));
     }
 
     #[test]

@@ -73,6 +73,10 @@ fn a_sentence_is_told_in_the_third_person() {
     check("Hello, you", "Hello, you");
     check("Actually I moved to Porto", "The user moved to Porto");
     check("Haha, yeah, I row there", "The user rows there");
+    check("But the pump still leaks", "The pump still leaks");
+    check("So much fun", "So much fun");
+    check("Although I also like rowing alone.", "The user also likes rowing alone.");
+    check("Although I row, I fear deep water.", "Although the user rows, they fear deep water.");
     check("Wow, great! Since we last met, I sold the barge", "Since the user last met, they sold the barge");
     check("Never owned a boat. Gonna rent one.", "The user never owned a boat. They're gonna rent one.");
     check("And so it goes for me", "And so it goes for the user");
@@ -151,6 +155,8 @@ fn a_message_has_sentences_and_chinese_clauses() {
         &["She wrote", "\"we are moving to Graz in June\"", "and I cried."],
     );
     check("I read \"Dune\" twice.", &["I read \"Dune\" twice."]);
+    let title = "I lent \"The Lighthouse Keeper of the Northern Isles\" to Ida.";
+    check(title, &[title]);
     check("我住苏州，老家在郑州。你呢？", &["我住苏州，老家在郑州。", "你呢？"]);
     check("好的。", &["好的。"]);
     check("…", &[]);
@@ -196,7 +202,17 @@ fn material_is_left_out_as_a_whole() {
     check(
         "He said “my new flat in Lyon costs 900 a month”, I think.",
         &[OWN, OWN, OWN],
-        &[None, Some(Quotation), None],
+        &[Some(LeftOut::Fragment), Some(Quotation), None],
+    );
+    check(
+        "Ida wrote \"we are moving to Graz in June\" and I cried.",
+        &[OWN, OWN, OWN],
+        &[Some(LeftOut::Fragment), Some(Quotation), None],
+    );
+    check(
+        "The placard \"no boats behind the second buoy\" near the pier.",
+        &[OWN, OWN, OWN],
+        &[None, Some(Quotation), Some(LeftOut::Fragment)],
     );
     check("why?\n```\nlet home = 1;\n```", &[REQUEST, OWN], &[Some(LeftOut::Question), Some(Code)]);
     check(

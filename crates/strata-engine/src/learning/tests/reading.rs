@@ -278,6 +278,36 @@ async fn a_change_of_a_part_leaves_the_rest() {
 }
 
 #[tokio::test]
+async fn a_rest_that_does_not_stand_alone_goes_with_its_sentence() {
+    let world = world();
+    let pairs = [("drill", "Mondays", Relation::Replaces, 0.9)];
+    let engine = reading(&world, &pairs);
+    let said =
+        "Our rescue drill is on Saturday mornings, to train the new rowers, and the coach is Ida Holm.";
+    say(&world, &engine, &[said, "We do it on Mondays."]).await;
+    assert_eq!(believed(&world).await, ["The coach is Ida Holm.", "The user does it on Mondays."]);
+}
+
+#[tokio::test]
+async fn a_message_goes_on_with_what_its_speaker_said() {
+    let world = world();
+    let engine = reading(&world, &[]);
+    say(&world, &engine, &["I bought a cedar canoe.", "She's called Ilse."]).await;
+    let context = "She's called Ilse (after saying “I bought a cedar canoe.”).";
+    assert_eq!(believed(&world).await, [context, "The user bought a cedar canoe."]);
+    let advice = "Cedar swells when it is wet. ".repeat(20);
+    let chat = vec![
+        NewMessage::new(Role::User, "How do I store a cello in winter?"),
+        NewMessage::new(Role::Assistant, advice),
+        NewMessage::new(Role::User, "I keep it in the hall."),
+    ];
+    world.engine.recording.record(&world.user, &session("t"), chat, None).await.unwrap();
+    engine.learning.learn_all().await.unwrap();
+    let context = "The user keeps it in the hall (after saying “How do I store a cello in winter?”).";
+    assert!(believed(&world).await.contains(&context.to_owned()), "{:?}", believed(&world).await);
+}
+
+#[tokio::test]
 async fn a_repetition_confirms_and_what_it_adds_joins_the_thread() {
     let world = world();
     let pairs = [

@@ -33,6 +33,19 @@ async fn a_secret_is_not_learned_and_its_turn_stays() {
 }
 
 #[tokio::test]
+async fn a_secret_does_not_take_the_rest_of_its_sentence_with_it() {
+    let world = world();
+    let told = "The locker is in hall B, and its admin password is Tern-4471x";
+    world.say("s", &format!("{told}.")).await;
+    let (engine, _) = with_model(&world, vec![states(&[(told, 1)])]);
+    engine.learning.learn_all().await.unwrap();
+    let kept = "The locker is in hall B, and its admin password is [secret]";
+    assert_eq!(believed(&world).await, [kept]);
+    let done = jobs_of(&world, "extract").await;
+    assert!(done[0].result.as_ref().unwrap().get("secrets_skipped").is_none(), "{done:?}");
+}
+
+#[tokio::test]
 async fn a_models_statement_is_checked_too() {
     let world = world();
     world.say("s", "The door of the shed opens with PIN: 4711").await;

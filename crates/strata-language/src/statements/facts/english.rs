@@ -228,7 +228,9 @@ fn next_clause(
     }
     let end = (start + 1..words.len()).find(|at| self::joint(words, *at).is_some()).unwrap_or(words.len());
     let right = &words[start..end];
-    if right.iter().any(|word| is_in(BACKWARD, &word.lower) || word.lower == "together") {
+    // «…, and the deadline is Friday» needs what it is the deadline of.
+    let is_backward = |word: &Word<'_>| is_in(BACKWARD, &word.lower) || word.lower == "together";
+    if right[0].lower == "the" || right.iter().any(is_backward) {
         return None;
     }
     let is_inner = left.iter().any(|word| is_in(INNER, &word.lower));
