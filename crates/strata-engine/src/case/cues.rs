@@ -4,6 +4,8 @@
 //! 这下清楚了), the announcement weighs more than the reader's doubt. Only phrases that mean the same in every domain are
 //! listed here.
 
+use strata_language::text::simplified;
+
 /// Announces that a cause is found. The sentence has to name it, so more words follow or precede.
 const FOUND: [&str; 45] = [
     "case closed",
@@ -229,8 +231,9 @@ pub(super) fn leaves_subject(text: &str) -> bool {
     LEAVING.iter().any(|phrase| text.contains(phrase))
 }
 
+/// A text as the phrases are written: in lower case, with simplified characters.
 pub(super) fn folded(text: &str) -> String {
-    text.trim().to_lowercase().replace('’', "'")
+    simplified(&text.trim().to_lowercase()).replace('’', "'")
 }
 
 /// Whether a text says something beside a phrase.

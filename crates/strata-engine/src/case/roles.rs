@@ -69,13 +69,32 @@ pub(crate) struct Judged {
     pub(crate) says_nothing: bool,
     /// Whether it may be the user's word that the case is resolved, beside its role.
     pub(crate) may_resolve: bool,
+    /// How it says that the problem is over, if it is such a word.
+    pub(crate) end: Option<End>,
     /// Whether the speaker announces the role.
     pub(crate) is_announced: bool,
+}
+
+impl Judged {
+    /// A sentence that claims nothing, and is hard to judge.
+    fn nothing(sentence: Sentence) -> Self {
+        let (role, end) = (CaseRole::Nothing, None);
+        let (is_listed, says_nothing, may_resolve, is_announced) = (false, false, false, false);
+        Self { sentence, role, is_listed, says_nothing, may_resolve, end, is_announced }
+    }
+}
+
+/// Whether a role tells what the speakers do or leave, so that a quotation cannot have it.
+fn is_plan(role: CaseRole) -> bool {
+    matches!(role, CaseRole::Constraint | CaseRole::Decision | CaseRole::Todo | CaseRole::Done)
 }
 
 /// The role of a sentence.
 pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
     let by_reader = role(&sentence, reading);
+    if sentence.is_material && is_plan(by_reader) {
+        return Judged::nothing(sentence);
+    }
     let end = end_of(&sentence, by_reader);
     let announced = announced_role(&sentence, reading, by_reader, end);
     let role = announced.unwrap_or(by_reader);
@@ -97,7 +116,7 @@ pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
         && announced != Some(CaseRole::Decision)
         && (may_resolve(&sentence.text, reading) || end.is_some())
         && !leaves_subject(&sentence.text);
-    Judged { sentence, role, is_listed, says_nothing, may_resolve, is_announced }
+    Judged { sentence, role, is_listed, says_nothing, may_resolve, end, is_announced }
 }
 
 /// How a user's sentence says that the problem is over. What is asked, supposed, advised or still to be done says no such
@@ -109,7 +128,7 @@ fn end_of(sentence: &Sentence, role: CaseRole) -> Option<End> {
             true
         }
         CaseRole::Resolved => true,
-        CaseRole::RuledOut | CaseRole::Decision | CaseRole::Cause => end == End::Announced,
+        CaseRole::RuledOut | CaseRole::Decision | CaseRole::Cause => end.is_announced(),
         _ => false,
     };
     may_be.then_some(end)
@@ -128,7 +147,7 @@ fn announced_role(
     }
     let is_unclear = role == CaseRole::Nothing && reading.case(CaseRole::Nothing) < SURE;
     let may_tell_status = is_unclear || matches!(role, CaseRole::Decision | CaseRole::RuledOut);
-    if end == Some(End::Announced) && (may_tell_status || role == CaseRole::Unresolved) {
+    if end.is_some_and(End::is_announced) && (may_tell_status || role == CaseRole::Unresolved) {
         return Some(CaseRole::Resolved);
     }
     if end.is_some() && role == CaseRole::Unresolved {
