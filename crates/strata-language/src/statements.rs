@@ -13,6 +13,7 @@ mod context;
 mod dates;
 mod english;
 mod facts;
+mod instructions;
 mod items;
 mod left_out;
 mod lists;
@@ -26,6 +27,7 @@ mod quotations;
 mod same_fact;
 mod sense;
 mod subjects;
+mod todos;
 mod values;
 
 use jiff::Timestamp;
@@ -38,6 +40,7 @@ pub use context::{
     without_reply, without_request,
 };
 pub use facts::{facts, with_subject};
+pub use instructions::is_instruction;
 pub use items::without_items;
 pub use left_out::{Leaning, LeftOut, is_housekeeping, left_out};
 pub use orders::{hold_orders, without_orders};
@@ -46,7 +49,8 @@ pub use parts::{joined, parts};
 pub use persons::{begins_with_pronoun, is_task_of_another, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
 pub use same_fact::is_same_fact;
-pub use sense::{is_instruction, refers_back, says_done, says_done_elsewhere, says_postponed};
+pub use sense::{denies, refers_back, says_done, says_done_elsewhere, says_postponed, tells_cause};
+pub use todos::without_done;
 pub use values::{content_terms, has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.

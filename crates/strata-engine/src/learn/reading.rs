@@ -7,8 +7,8 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    self, Form, Leaning, LeftOut, Piece, chinese_clauses, facts, is_instruction, is_task_of_another,
-    rough_length, says_done,
+    self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, is_asked, is_instruction,
+    is_task_of_another, rough_length, says_done,
 };
 
 use super::Standing;
@@ -141,7 +141,9 @@ impl UnreadMessage {
         let mut pieces = statements::pieces(message);
         let is_plain = pieces.iter().all(|piece| piece.form == Form::Plain && piece.line == pieces[0].line);
         let is_short = rough_length(message) <= SHORT_MESSAGE;
-        if pieces.len() > 1 && is_plain && is_short && !statements::hold_orders(&pieces) {
+        let is_one =
+            !statements::hold_orders(&pieces) && !pieces.iter().any(|piece| asks_for_help(&piece.text));
+        if pieces.len() > 1 && is_plain && is_short && is_one {
             pieces.truncate(1);
             pieces[0].text = message.trim().to_owned();
         }
@@ -258,6 +260,13 @@ impl UnreadMessage {
         }
         found
     }
+}
+
+/// Whether a sentence asks something of the listener. What stands beside it in a short message is read alone.
+fn asks_for_help(sentence: &str) -> bool {
+    const CHINESE: [&str; 6] = ["帮我", "幫我", "能不能", "可不可以", "可以吗", "可以嗎"];
+    let asks = addresses(sentence) || CHINESE.iter().any(|word| sentence.contains(word));
+    is_asked(sentence) && asks
 }
 
 /// The facts of the compound sentences among those that are kept, each with its surroundings.
@@ -403,7 +412,13 @@ mod tests {
 
     #[test]
     fn a_short_message_is_one_sentence_and_a_chinese_one_gets_a_second_look() {
-        assert_eq!(UnreadMessage::new("Moved. Porto now.", &Previous::default()).sentences().len(), 1);
+        let sentences = |text: &str| UnreadMessage::new(text, &Previous::default()).sentences().len();
+        assert_eq!(sentences("Moved. Porto now."), 1);
+        for asked in
+            ["Could you fix the Friday slot? We moved to the annex.", "能帮我改一下地址吗？我们搬到后院了。"]
+        {
+            assert_eq!(sentences(asked), 2, "{asked}");
+        }
         let message =
             UnreadMessage::new("帮我想个午饭的主意好不好，我家老二下个月满四岁了。", &Previous::default());
         let judged = message.judge(&[reading(0.2, Voice::Request)]);

@@ -18,8 +18,8 @@ use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
     has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done,
-    says_done_elsewhere, says_more, says_postponed, share_content, with_subject, without_greeting,
-    without_items, without_one, without_reply,
+    says_done_elsewhere, says_more, says_postponed, share_content, with_subject, without_done,
+    without_greeting, without_items, without_one, without_reply,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -191,7 +191,11 @@ impl Learning {
 /// The rest of a memory about several things after a sentence about some of them.
 fn rest_of_list(memory: &Memory, sentence: &str) -> Option<String> {
     let is_todo = memory.kind == MemoryKind::Todo;
-    let rest = is_todo.then(|| without_items(&memory.content, sentence)).flatten();
+    let left = || {
+        let items = without_items(&memory.content, sentence);
+        items.or_else(|| without_done(&memory.content, sentence))
+    };
+    let rest = is_todo.then(left).flatten();
     rest.or_else(|| without_one(&memory.content, sentence)).filter(|rest| is_rest(rest))
 }
 
