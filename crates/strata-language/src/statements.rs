@@ -23,6 +23,7 @@ mod pairs;
 mod parts;
 mod persons;
 mod pieces;
+mod plainly;
 mod quotations;
 mod same_fact;
 mod sense;
@@ -48,10 +49,11 @@ pub use pairs::without_one;
 pub use parts::{joined, parts};
 pub use persons::{begins_with_pronoun, is_task_of_another, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
+pub use plainly::plainly;
 pub use same_fact::is_same_fact;
 pub use sense::{denies, refers_back, says_done, says_done_elsewhere, says_postponed, tells_cause};
 pub use todos::without_done;
-pub use values::{content_terms, has_new_values, says_more, share_content};
+pub use values::{content_terms, has_new_clause, has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.
 const LEAST_WITHOUT_GREETING: usize = 4;

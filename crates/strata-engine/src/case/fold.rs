@@ -305,7 +305,9 @@ impl<'a> Case<'a> {
                 let DiagnosticState { findings, hypotheses, root_causes, .. } = &self.by_rules.diagnostic;
                 let mut values = findings.iter().chain(hypotheses).chain(root_causes);
                 let is_known = values.any(|value| likeness(&text, value) == Likeness::Covers);
-                let text = Some(text).filter(|_| judged.is_listed && !is_known);
+                // What drops a known hypothesis is surely ruled out.
+                let is_listed = judged.is_listed || role == CaseRole::RuledOut && !ended.is_empty();
+                let text = Some(text).filter(|_| is_listed && !is_known);
                 let subject = self.subject();
                 match role {
                     CaseRole::RuledOut => drop_hypotheses(subject, ended, &terms(&judged.sentence.text)),

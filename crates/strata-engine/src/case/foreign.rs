@@ -4,7 +4,7 @@
 //! An order of that kind is no sentence of the case at all. From other material one learns what was observed, but not what
 //! the speakers have decided, have to do or must not do.
 
-use strata_language::statements::{Leaning, LeftOut, left_out, pieces};
+use strata_language::statements::{Leaning, LeftOut, Piece, left_out, pieces};
 
 /// The fewest letters of a sentence that is known by being a part of a longer piece. Chinese characters count three times.
 const LEAST_LETTERS: usize = 12;
@@ -25,10 +25,12 @@ impl Foreign {
         let pieces = pieces(said);
         let reasons = left_out(&pieces, &vec![Leaning::default(); pieces.len()]);
         let mut foreign = Self::default();
+        let named = named_lines(&pieces, &reasons);
         for (piece, reason) in pieces.iter().zip(reasons) {
             let list = match reason {
                 Some(LeftOut::Planted) => &mut foreign.planted,
-                Some(LeftOut::Quotation | LeftOut::Retold | LeftOut::Material) => &mut foreign.material,
+                Some(LeftOut::Material) if named.contains(&piece.line) => &mut foreign.material,
+                Some(LeftOut::Quotation | LeftOut::Retold) => &mut foreign.material,
                 _ if piece.text.starts_with('>') => &mut foreign.material,
                 _ => continue,
             };
@@ -50,6 +52,22 @@ impl Foreign {
         };
         is_in(&self.material, &sentence) || self.material.iter().any(quotes)
     }
+}
+
+/// The lines of material that stand below the line that names them. What stands in the line of a request itself is often the
+/// speaker's own («Got an answer: …»).
+fn named_lines(pieces: &[Piece], reasons: &[Option<LeftOut>]) -> Vec<usize> {
+    let is_material = |place: usize| reasons[place] == Some(LeftOut::Material);
+    let mut named: Vec<usize> = Vec::new();
+    for place in (1..pieces.len()).filter(|place| is_material(*place)) {
+        let (before, piece) = (&pieces[place - 1], &pieces[place]);
+        let is_below = before.line < piece.line && before.text.trim_end().ends_with([':', '：', '?', '？']);
+        let goes_on = named.last().is_some_and(|line| is_material(place - 1) && *line + 1 >= piece.line);
+        if goes_on || is_below && !is_material(place - 1) {
+            named.push(piece.line);
+        }
+    }
+    named
 }
 
 fn is_in(pieces: &[String], sentence: &str) -> bool {
@@ -88,6 +106,11 @@ mod tests {
         assert!(foreign.is_material("Send the invoice today."));
         let quoted = "The letter says \"you must never fire above 1200 degrees\".";
         assert!(Foreign::of(quoted).is_material(quoted));
+        let pasted = "Is this normal:\nThe tenant pays for the kiln.\nThe owner decides when it fires.";
+        let foreign = Foreign::of(pasted);
+        assert!(foreign.is_material("The owner decides when it fires."));
+        let own = "Got an answer: they want the kiln moved. Next I call the mover.";
+        assert!(!Foreign::of(own).is_material("Next I call the mover."));
         let own = "We never fire above 1200 degrees.";
         assert!(!Foreign::of(own).is_material(own));
         assert!(

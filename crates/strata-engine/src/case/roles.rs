@@ -5,7 +5,7 @@ use strum::VariantArray as _;
 
 use super::Sentence;
 use super::cues::{announces_cause, drops_supposition, leaves_open, leaves_subject, names_alternatives};
-use super::plan_cues::{announces_decision, gives_up, is_completed, is_undecided};
+use super::plan_cues::{announces_decision, decides_plainly, gives_up, is_completed, is_undecided};
 use super::status_cues::{End, announced_end, announces_failure, goes_on};
 
 /// The probability from which a sentence states the cause, though another role is likelier. A cause that is missed costs
@@ -154,13 +154,22 @@ fn announced_role(
         return Some(CaseRole::Nothing);
     }
     let has_failed = announces_failure(text) && (may_tell_status || role == CaseRole::Done);
-    let is_possible = reading.case(CaseRole::Decision) >= DECISION;
-    let decides = announces_decision(text) || (is_possible && gives_up(text));
+    let is_given_up = reading.case(CaseRole::Decision) >= DECISION && gives_up(text);
+    let decides = announces_decision(text) || is_given_up;
     let is_as_before = goes_on(text) && !decides && (is_unclear || role == CaseRole::Done);
     if sentence.speaker == Speaker::User && end.is_none() && (has_failed || is_as_before) {
         return Some(CaseRole::Unresolved);
     }
-    (decides && may_decide(text, reading, role)).then_some(CaseRole::Decision)
+    let may_be = may_decide(text, reading, role) || is_overruled(role) && decides_plainly(text);
+    (decides && may_be).then_some(CaseRole::Decision)
+}
+
+/// Whether a plain announcement of a decision weighs more than a role.
+fn is_overruled(role: CaseRole) -> bool {
+    matches!(
+        role,
+        CaseRole::Constraint | CaseRole::Fact | CaseRole::Nothing | CaseRole::Finding | CaseRole::Advice
+    )
 }
 
 /// Whether a sentence that announces a decision may be one, though the reader gives it another role.

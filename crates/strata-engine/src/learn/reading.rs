@@ -8,7 +8,7 @@ use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, bes
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
     self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, is_asked, is_instruction,
-    is_task_of_another, rough_length, says_done,
+    is_task_of_another, plainly, rough_length, says_done,
 };
 
 use super::Standing;
@@ -131,6 +131,8 @@ pub(crate) struct UnreadMessage {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SecondLook {
     place: usize,
+    /// The clauses as they were said.
+    said: Vec<String>,
     /// The clauses, each with its surroundings.
     pub(crate) clauses: Vec<SentenceInContext>,
 }
@@ -163,7 +165,7 @@ impl UnreadMessage {
         let texts = |pieces: &[Piece]| pieces.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>();
         SentenceInContext {
             speaker: Speaker::User,
-            text: text.to_owned(),
+            text: plainly(text).into_owned(),
             before: [&texts(&self.pieces[..place]), before].concat().join(" "),
             after: [after, &texts(&self.pieces[place + 1..])].concat().join(" "),
             previous: self.previous.clone(),
@@ -207,15 +209,14 @@ impl UnreadMessage {
     /// The Chinese sentences that may hold a statement in one of their clauses.
     pub(crate) fn second_looks(&self, judged: &[ReadSentence]) -> Vec<SecondLook> {
         let look = |(place, sentence): (usize, &ReadSentence)| {
-            let clauses = match sentence.verdict {
+            let said = match sentence.verdict {
                 Verdict::Form(_) | Verdict::Statement(Standing::Kept) => return None,
                 _ => chinese_clauses(&sentence.text),
             };
-            let in_context = |(at, clause): (usize, &String)| {
-                self.in_context(place, &clauses[..at], clause, &clauses[at + 1..])
-            };
-            let clauses: Vec<SentenceInContext> = clauses.iter().enumerate().map(in_context).collect();
-            (clauses.len() > 1).then_some(SecondLook { place, clauses })
+            let in_context =
+                |(at, clause): (usize, &String)| self.in_context(place, &said[..at], clause, &said[at + 1..]);
+            let clauses: Vec<SentenceInContext> = said.iter().enumerate().map(in_context).collect();
+            (clauses.len() > 1).then_some(SecondLook { place, said, clauses })
         };
         judged.iter().enumerate().filter_map(look).collect()
     }
@@ -238,11 +239,11 @@ impl UnreadMessage {
             };
             let mut before = sentence.before.clone();
             let mut clauses = Vec::new();
-            for (clause, reading) in look.clauses.iter().zip(readings.by_ref()) {
+            for (clause, reading) in look.said.iter().zip(readings.by_ref()) {
                 if own(reading) >= least && reading.worth >= least {
                     let verdict = Verdict::Statement(Standing::Kept);
-                    let text = clause.text.clone();
-                    let said_before = std::mem::replace(&mut before, clause.text.clone());
+                    let text = clause.clone();
+                    let said_before = std::mem::replace(&mut before, clause.clone());
                     clauses.push(ReadSentence {
                         text,
                         before: said_before,

@@ -17,9 +17,9 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, is_rest, is_short_answer, joined, parts, refers_back, rough_length, says_done,
-    says_done_elsewhere, says_more, says_postponed, share_content, with_subject, without_done,
-    without_greeting, without_items, without_one, without_reply,
+    has_new_clause, has_new_values, is_rest, is_short_answer, joined, parts, plainly, refers_back,
+    rough_length, says_done, says_done_elsewhere, says_more, says_postponed, share_content, with_subject,
+    without_done, without_greeting, without_items, without_one, without_reply,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -109,8 +109,9 @@ impl Learning {
             }
             Decision::Ends { place, certainty } => {
                 let ended = self.ended(user, reader, reconciler, one, &candidates[place]).await?;
+                let (said, ended_one) = (one.statement.said(), &candidates[place].content);
                 let says_more = one.statement.standing() == Standing::Kept
-                    && has_new_values(one.statement.said(), &candidates[place].content);
+                    && (has_new_values(said, ended_one) || has_new_clause(said, ended_one));
                 reconciler.change(one, &ended, certainty, says_more);
             }
         }
@@ -247,12 +248,13 @@ fn is_about_another(statement: &Statement, remembered: &str, relation: &PairRead
 
 fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -> Vec<SentencePair> {
     let before = statement.as_said.as_ref().map(|said| said.before.clone()).unwrap_or_default();
+    // The reader takes «actually» for a sign that nothing changes.
+    let new = plainly(without_greeting(statement.said()));
     remembered
         .map(|remembered| SentencePair {
-            remembered: remembered.to_owned(),
+            remembered: plainly(remembered).into_owned(),
             before: before.clone(),
-            // The reader takes «actually» for a sign that nothing changes.
-            new: without_greeting(statement.said()).to_owned(),
+            new: new.clone().into_owned(),
         })
         .collect()
 }
