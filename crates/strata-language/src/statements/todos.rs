@@ -38,7 +38,7 @@ pub fn without_done(statement: &str, sentence: &str) -> Option<String> {
     }
     let left: Vec<&str> = left.iter().map(|place| without_join(&parts[*place])).collect();
     let is_open = |part: &&str| is_to_be_done(part) || statement.starts_with(*part) && LEAD.is_match(part);
-    if !left.iter().all(|part| is_open(part)) {
+    if !left.iter().all(is_open) {
         return None;
     }
     let rest = joined(&left)?;
