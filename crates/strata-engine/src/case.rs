@@ -9,6 +9,7 @@
 
 mod cues;
 mod fold;
+mod foreign;
 mod offers;
 mod plan_cues;
 mod roles;

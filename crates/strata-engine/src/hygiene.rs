@@ -15,6 +15,7 @@ use strata_language::content::is_courtesy;
 use strata_language::normalised;
 use strata_language::rules::is_question;
 use strata_language::secrets::{SecretKind, masked, secrets};
+use strata_language::statements::{denies, tells_cause};
 use strata_language::text::analyse;
 
 use crate::learning::Learning;
@@ -287,9 +288,12 @@ async fn compared(
             .collect();
         let readings = learning.compare(&texts).await?;
         for (number, (old, new)) in batch.iter().enumerate() {
-            let read = readings.as_ref().and_then(|readings| judged(*old, *new, readings.get(number)?));
+            let is_lasting = stays_true(&statements[*old], texts[number].1);
+            let read =
+                readings.as_ref().and_then(|readings| judged(*old, *new, readings.get(number)?, is_lasting));
             let by_words = || {
-                has_other_value(texts[number].0, texts[number].1).then(|| contradiction(*old, *new, false))
+                (!is_lasting && has_other_value(texts[number].0, texts[number].1))
+                    .then(|| contradiction(*old, *new, false))
             };
             problems.extend(read.or_else(by_words));
         }
@@ -300,9 +304,10 @@ async fn compared(
     Ok(problems)
 }
 
-fn judged(old: usize, new: usize, reading: &PairReading) -> Option<Problem> {
+/// The problem of a pair. A statement that is lasting is out of date by nothing that came later.
+fn judged(old: usize, new: usize, reading: &PairReading, is_lasting: bool) -> Option<Problem> {
     if reading.change() >= SURE {
-        return Some(contradiction(old, new, true));
+        return (!is_lasting).then(|| contradiction(old, new, true));
     }
     (reading.of(Relation::Repeats) >= VERY_SURE).then(|| Problem {
         kind: ProblemKind::Duplicate,
@@ -311,6 +316,12 @@ fn judged(old: usize, new: usize, reading: &PairReading) -> Option<Problem> {
         why: "says the same as".to_owned(),
         is_sure: true,
     })
+}
+
+/// Whether a statement tells of the past or gives a cause, and a later one does not deny it: what was done about a cause
+/// does not make the cause untrue.
+fn stays_true(old: &Statement, new: &str) -> bool {
+    (old.kind == MemoryKind::Event || tells_cause(&old.content)) && !denies(new)
 }
 
 fn contradiction(old: usize, new: usize, is_sure: bool) -> Problem {
@@ -437,6 +448,34 @@ mod tests {
         assert_eq!(near_pairs(&all, &HashSet::new()), [(0, 1)]);
         let related = all.map(|one| Statement { is_related: true, ..one });
         assert!(near_pairs(&related, &HashSet::new()).is_empty());
+    }
+
+    #[test]
+    fn a_cause_is_not_out_of_date_by_what_was_done_about_it() {
+        let mut reading = PairReading::default();
+        reading.0[Relation::Replaces as usize] = 0.97;
+        let check = |old: &Statement, new: &str, expected: bool| {
+            let problem = judged(0, 1, &reading, stays_true(old, new));
+            assert_eq!(problem.is_some(), expected, "{} / {new}", old.content);
+        };
+        for (cause, later, denial) in [
+            (
+                "The cello buzzed because its bridge was cracked.",
+                "The cello has a new bridge and sounds clear.",
+                "It wasn't the bridge after all, the cello buzzed from a loose peg.",
+            ),
+            (
+                "大提琴有杂音，原因是琴马裂了。",
+                "大提琴换了新琴马，声音很干净。",
+                "其实不是琴马的问题，是弦轴松了。",
+            ),
+        ] {
+            check(&statement("cause", cause, 1), later, false);
+            check(&statement("cause", cause, 1), denial, true);
+        }
+        let event = Statement { kind: MemoryKind::Event, ..statement("e", "Mara sold the cello in May", 1) };
+        check(&event, "Mara has a new cello", false);
+        check(&statement("home", "Mara rents a flat in Leipzig", 1), "Mara moved to Dresden", true);
     }
 
     #[test]

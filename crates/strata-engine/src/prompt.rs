@@ -42,7 +42,7 @@ pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
 pub(crate) use flat::{flat_filled, speaks_of_device};
 pub(crate) use items::{Likeness, likeness, one_line};
 pub use layers::is_device;
-pub(crate) use layers::{context_tokens, recent_start};
+pub(crate) use layers::{context_texts, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};

@@ -32,7 +32,6 @@ use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::metric::PromptUse;
 use strata_core::ports::ChatMessage;
 use strata_core::scope::{RecallScope, Scope};
-use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::turn::{Role, Turn};
 
@@ -168,15 +167,17 @@ impl Prompting {
             return Err(Error::invalid("the question is empty; say what is asked"));
         }
         self.limits.check_text("`question`", &request.question)?;
-        let Session { turn_count, mut state, .. } =
+        let session =
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, &request.session).await?;
+        let turn_count = session.turn_count;
         let PromptRules { settings, rules } = &*self.prompts;
-        // The question may name the device that it is about.
-        rules.observe_turn(Role::User, &request.question, turn_count, &settings.filter, &mut state);
         let mut unfolded = self.recording.unfolded(user, &request.session, turn_count).await?;
         if self.recording.is_behind(&unfolded) {
-            unfolded = self.recording.catch_up(user, &request.session, unfolded, &state.observed).await;
+            unfolded = self.recording.catch_up(user, &session, unfolded).await;
         }
+        let mut state = session.state;
+        // The question may name the device that it is about.
+        rules.observe_turn(Role::User, &request.question, turn_count, &settings.filter, &mut state);
         // A client may record the question before it requests the prompt.
         let is_question =
             |turn: &Turn| turn.role == Role::User && turn.content.trim() == request.question.trim();
@@ -184,11 +185,12 @@ impl Prompting {
         if unfolded.turns.last().is_some_and(is_question) {
             unfolded.turns.pop();
         } else {
-            raw_tokens = raw_tokens.saturating_add(u64::from(self.tokens.count(&request.question)));
+            let question = vec![request.question.clone()];
+            raw_tokens = raw_tokens.saturating_add(u64::from(self.counted(question).await?));
         }
         let standing = self.standing_block(user, request).await;
         if settings.history == History::Auto && request.messages.is_none() {
-            let beside = self.tokens.count(&standing);
+            let beside = self.counted(vec![standing.clone()]).await?;
             unfolded = self.fill(user, request, &state, unfolded, beside).await?;
         }
         let first_shown = request.messages.as_ref().map(|messages| first_of(messages, turn_count));
@@ -261,6 +263,14 @@ impl Prompting {
             return Ok(work());
         }
         compute(self.recall.compute.as_ref(), Load::Short, work).await
+    }
+
+    /// The tokens of texts together, through the compute port if they are long.
+    async fn counted(&self, texts: Vec<String>) -> Result<u32> {
+        let bytes = texts.iter().map(String::len).sum();
+        let tokens = Arc::clone(&self.tokens);
+        let count = move || texts.iter().fold(0, |sum: u32, text| sum.saturating_add(tokens.count(text)));
+        self.computed(bytes, count).await
     }
 
     /// A turn as a message. The result of a tool is passed on as a message of the assistant: chat models accept a

@@ -42,6 +42,11 @@ pub(crate) fn statements(data: &[u8]) {
         );
         let _ =
             (said::is_instruction(&piece.text), said::says_done(&piece.text), said::refers_back(&piece.text));
+        let _ = (
+            said::without_done(&text, &piece.text),
+            said::tells_cause(&piece.text),
+            said::denies(&piece.text),
+        );
     }
     let _ = (said::is_housekeeping(&text), said::without_greeting(&text), said::rough_length(&text));
     let _ = (content::has_content(&text), content::is_courtesy(&text), cues::cue(&text));

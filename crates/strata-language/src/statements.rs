@@ -14,6 +14,7 @@ mod context;
 mod dates;
 mod english;
 mod facts;
+mod instructions;
 mod items;
 mod left_out;
 mod lists;
@@ -23,10 +24,12 @@ mod pairs;
 mod parts;
 mod persons;
 mod pieces;
+mod plainly;
 mod quotations;
 mod same_fact;
 mod sense;
 mod subjects;
+mod todos;
 mod unnamed;
 mod values;
 
@@ -42,6 +45,7 @@ pub use context::{
     says_little, without_reply, without_request, without_saying,
 };
 pub use facts::{facts, with_subject};
+pub use instructions::is_instruction;
 pub use items::without_items;
 pub use left_out::{Leaning, LeftOut, is_housekeeping, left_out};
 pub use orders::{hold_orders, without_orders};
@@ -49,10 +53,12 @@ pub use pairs::without_one;
 pub use parts::{joined, parts};
 pub use persons::{begins_with_pronoun, is_task_of_another, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, mix_scripts, pieces, rough_length};
+pub use plainly::plainly;
 pub use same_fact::is_same_fact;
-pub use sense::{is_instruction, refers_back, says_done, says_done_elsewhere, says_postponed, takes_back};
+pub use sense::{denies, refers_back, says_done, says_done_elsewhere, says_postponed, takes_back, tells_cause};
+pub use todos::without_done;
 pub use unnamed::{is_vague, names_topic};
-pub use values::{content_terms, has_new_values, says_more, share_content};
+pub use values::{content_terms, has_new_clause, has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.
 const LEAST_WITHOUT_GREETING: usize = 4;

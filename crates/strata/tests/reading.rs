@@ -163,3 +163,88 @@ async fn a_todo_ends_in_words_that_it_does_not_share() {
         assert_eq!(todos(believed(&format!("{user}-done"), &[todo, done]).await), [""; 0], "{done}");
     }
 }
+
+/// The memories that are current, without those that are in dispute.
+async fn undisputed(user: &str, said: &[&str]) -> Vec<String> {
+    let memory = memory(user).await;
+    for text in said {
+        let message = vec![NewMessage::new(Role::User, *text)];
+        memory.engine().learning.infer(memory.user_id(), memory.session_id(), message, None).await.unwrap();
+    }
+    let memories = memory.memories().await.unwrap();
+    let settled = memories.into_iter().filter(|memory| memory.in_dispute_with().is_none());
+    settled.map(|memory| memory.content).collect()
+}
+
+#[tokio::test]
+async fn of_two_todos_only_the_one_that_is_done_ends() {
+    for (user, todos, done, ended, left) in [
+        (
+            "roof",
+            "The roof needs patching and I have to ring the tiler.",
+            "The roof is patched.",
+            "roof",
+            "tiler",
+        ),
+        ("roof-zh", "屋顶要补，还要给漆匠回个信", "屋顶补好了", "屋顶", "漆匠"),
+        ("bike-zh", "周末得修自行车，还要去邮局取包裹。", "自行车修好了。", "自行车", "包裹"),
+    ] {
+        let open: Vec<String> = believed(user, &[todos, done])
+            .await
+            .into_iter()
+            .filter(|(kind, _)| *kind == MemoryKind::Todo)
+            .map(|(_, text)| text)
+            .collect();
+        assert!(open.len() == 1 && open[0].contains(left) && !open[0].contains(ended), "{todos}: {open:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_longer_holds_is_replaced_or_disputed() {
+    for (user, before, now, old) in [
+        ("cola-zh", "我每天早上喝两杯可乐。", "我早就不喝可乐了，只喝豆浆。", "两杯可乐"),
+        ("teacher-zh", "我是小学老师。", "我不当老师了，在学修表。", "小学老师"),
+        (
+            "paramedic",
+            "I'm a paramedic in Hull.",
+            "I quit paramedic work, I'm retraining as a carpenter.",
+            "in Hull",
+        ),
+        ("tea", "I drink green tea at breakfast.", "These days it's mostly cocoa.", "green tea"),
+    ] {
+        let settled = undisputed(user, &[before, now]).await;
+        assert!(!settled.iter().any(|text| text.contains(old)), "{now}: {settled:?}");
+    }
+    let found = texts("bank-zh", &["我在银行上班。", "我不在银行上班了，现在送外卖。"]).await;
+    assert!(found.len() == 1 && found[0].contains("送外卖"), "what is new is kept: {found:?}");
+}
+
+#[tokio::test]
+async fn standing_instructions_are_told_from_habits() {
+    for (text, is_instruction) in [
+        ("记住，以后回答我都用列表。", true),
+        ("回答时请始终先给结论。", true),
+        ("今后解释概念时都要举例子", true),
+        ("Keep your answers under a hundred words.", true),
+        ("Answer in Finnish from now on.", true),
+        ("When you explain a recipe, always start with the oven temperature.", true),
+        ("记住，我习惯用公制单位。", false),
+        ("以后都坐地铁上班。", false),
+        ("I always answer letters in French.", false),
+        ("Always put the bins out on Thursday.", false),
+    ] {
+        let found = believed("orders", &[text]).await;
+        let has = found.iter().any(|(kind, _)| *kind == MemoryKind::Instruction);
+        assert_eq!((has, found.len()), (is_instruction, 1), "{text}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fact_is_kept_without_the_request_beside_it() {
+    for (text, expected) in [
+        ("Could you fix the Friday slot? We moved to the annex.", "The user moved to the annex."),
+        ("能帮我改一下地址吗？我们搬到后院了。", "用户搬到后院了。"),
+    ] {
+        assert_eq!(texts("annex", &[text]).await, [expected]);
+    }
+}

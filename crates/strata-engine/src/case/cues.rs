@@ -4,8 +4,10 @@
 //! 这下清楚了), the announcement weighs more than the reader's doubt. Only phrases that mean the same in every domain are
 //! listed here.
 
+use strata_language::text::simplified;
+
 /// Announces that a cause is found. The sentence has to name it, so more words follow or precede.
-const FOUND: [&str; 45] = [
+const FOUND: [&str; 76] = [
     "case closed",
     "mystery solved",
     "that settles it",
@@ -51,6 +53,37 @@ const FOUND: [&str; 45] = [
     "捣的鬼",
     "my own fault",
     "our own fault",
+    "is to blame",
+    "was to blame",
+    "are to blame",
+    "accounts for it",
+    "that accounts for",
+    "that's all it was",
+    "that is all it was",
+    "the reason is",
+    "the reason was",
+    "the cause is",
+    "the cause was",
+    "the real cause",
+    "boils down to",
+    "boiled down to",
+    "at the root of",
+    "all because",
+    "simply because",
+    "which is why",
+    "solves the riddle",
+    "solves the mystery",
+    "what happened is",
+    "what happened was",
+    "元凶",
+    "祸根",
+    "作怪",
+    "就是因为",
+    "都是因为",
+    "全因为",
+    "归咎",
+    "所以才",
+    "就出在",
 ];
 
 /// The same at the beginning of a sentence only; elsewhere the words have other meanings (原来 «former», 就是 «namely»).
@@ -206,7 +239,9 @@ pub(super) fn drops_supposition(text: &str) -> bool {
     let crosses_off = ["cross ", "crossed "].iter().any(|cross| {
         text.split_once(cross).is_some_and(|(_, rest)| rest.trim_end_matches('.').ends_with(" off"))
     });
-    let rules_out = text.split_once("rule ").is_some_and(|(_, rest)| rest.contains(" out"));
+    let rules_out = ["rule ", "rules "]
+        .iter()
+        .any(|rule| text.split_once(rule).is_some_and(|(_, rest)| rest.contains(" out")));
     crosses_off || rules_out || DROPPED.iter().any(|phrase| text.contains(phrase))
 }
 
@@ -229,8 +264,9 @@ pub(super) fn leaves_subject(text: &str) -> bool {
     LEAVING.iter().any(|phrase| text.contains(phrase))
 }
 
+/// A text as the phrases are written: in lower case, with simplified characters.
 pub(super) fn folded(text: &str) -> String {
-    text.trim().to_lowercase().replace('’', "'")
+    simplified(&text.trim().to_lowercase()).replace('’', "'")
 }
 
 /// Whether a text says something beside a phrase.
@@ -296,12 +332,19 @@ mod tests {
             "原来是邻居把总闸关了。",
             "就是轴承缺油，一转就响。",
             "结论很清楚，软管破了。",
+            "So a mouse in the motor box is to blame.",
+            "The belt was a size too long, which is why it slipped.",
+            "That accounts for it: the valve was fitted upside down.",
+            "阀门装反了，所以才一直滴水。",
+            "都是因为有人把总闸关了。",
         ] {
             assert!(announces_cause(text), "{text}");
         }
         for text in [
             "Case closed.",
             "That settles it!",
+            "If the reason is the belt, we'll see.",
+            "The reason?",
             "Maybe that explains the noise.",
             "清楚了。",
             "比原来慢一点。",

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 
 use strata_core::ports::{CaseRole, Speaker};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, Observed, State};
+use strata_language::statements::share_content;
 use strata_language::text::query_terms;
 
 use super::Judged;
 use super::cues::{alternatives, begins_problem, leaves_subject};
 use super::small_talk::{Attention, Links, Said, is_at_work, is_common, is_small_talk, note};
+use super::status_cues::End;
 use super::subject_cues::{announces_subject, without_announcement};
 use super::subjects::{self, Change};
 use crate::prompt::{
@@ -33,6 +35,9 @@ const MAX_REFUSED: usize = 3;
 /// The number of known items from which a sentence that does not announce a cause may state it. In 56 cases no cause is named
 /// before.
 const CAUSE_ITEMS: usize = 2;
+
+/// The most letters of a word that says that something is over and names nothing.
+const BARE_LETTERS: usize = 12;
 
 /// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
 const MAX_COMPARED: usize = 6;
@@ -171,6 +176,22 @@ impl<'a> Case<'a> {
         !self.subject().root_causes.is_empty() || has_done(self.state)
     }
 
+    /// Whether a user's word closes the case, though neither a cause nor a deed is known: it names the whole problem, or speaks
+    /// of the case, or of nothing else («all done!», 修好了！).
+    fn is_closed_by(&mut self, judged: &Judged) -> bool {
+        let text = &judged.sentence.text;
+        let DiagnosticState { findings, hypotheses, facts, .. } = self.subject();
+        let mut items = findings.iter().chain(&*hypotheses).chain(&*facts).peekable();
+        let is_case = items.peek().is_some();
+        match judged.end {
+            Some(End::Whole) => is_case,
+            Some(End::Announced) => {
+                is_case && (is_bare_word(text) || items.any(|item| share_content(item, text)))
+            }
+            _ => false,
+        }
+    }
+
     /// The hypotheses or tasks that a sentence may end; none if its role ends nothing.
     pub(crate) fn endings(&mut self, judged: &Judged) -> Endings {
         let items: Vec<(usize, String)> = match judged.role {
@@ -228,7 +249,7 @@ impl<'a> Case<'a> {
             return self.refuse(judged, text);
         }
         let status = self.subject().status;
-        if judged.may_resolve && self.is_worked_on() {
+        if judged.may_resolve && (self.is_worked_on() || self.is_closed_by(judged)) {
             self.subject().status = DiagnosticStatus::Resolved;
         }
         self.tell(judged, ended, text.clone(), is_doubted);
@@ -284,7 +305,9 @@ impl<'a> Case<'a> {
                 let DiagnosticState { findings, hypotheses, root_causes, .. } = &self.by_rules.diagnostic;
                 let mut values = findings.iter().chain(hypotheses).chain(root_causes);
                 let is_known = values.any(|value| likeness(&text, value) == Likeness::Covers);
-                let text = Some(text).filter(|_| judged.is_listed && !is_known);
+                // What drops a known hypothesis is surely ruled out.
+                let is_listed = judged.is_listed || role == CaseRole::RuledOut && !ended.is_empty();
+                let text = Some(text).filter(|_| is_listed && !is_known);
                 let subject = self.subject();
                 match role {
                     CaseRole::RuledOut => drop_hypotheses(subject, ended, &terms(&judged.sentence.text)),
@@ -322,6 +345,12 @@ impl<'a> Case<'a> {
             list.retain(|item| !wrong.contains(&item));
         }
     }
+}
+
+/// Whether a sentence is too short to name anything. Chinese characters count three times.
+fn is_bare_word(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.map(|c| if c.is_ascii() { 1 } else { 3 }).sum::<usize>() <= BARE_LETTERS
 }
 
 /// The relation of a sentence to the case, for telling small talk.

@@ -6,7 +6,7 @@ use super::cues::folded;
 
 /// Announces a decision. In 410 working conversations by another hand, five of six sentences with one of these phrases decide
 /// something.
-const DECIDED: [&str; 64] = [
+const DECIDED: [&str; 99] = [
     "we'll ",
     "from now on",
     "from today on",
@@ -71,6 +71,67 @@ const DECIDED: [&str; 64] = [
     "以后就",
     "还是不",
     "不等",
+    "opted for",
+    "opted to",
+    "been settled",
+    "was settled",
+    "it's settled",
+    "that's settled",
+    "settled on",
+    "is decided",
+    "was decided",
+    "stays put",
+    "stay put",
+    "stays as it is",
+    "stays where it is",
+    "i'd sooner ",
+    "i'd rather ",
+    "we'd rather ",
+    "let's leave",
+    "let's keep",
+    "let's take",
+    "let us also agree",
+    "let us agree",
+    "let's agree",
+    "let's also agree",
+    "actually, no",
+    "actually no",
+    "最后选",
+    "最后定",
+    "最终选",
+    "最终定",
+    "还是选",
+    "选定",
+    "挪到",
+    "取消，",
+    "统一用",
+    "就用",
+];
+
+/// Announces a decision so plainly that it needs no other sign.
+const PLAIN: [&str; 22] = [
+    "we decided",
+    "i decided",
+    "i've decided",
+    "we've decided",
+    "we have decided",
+    "it's decided",
+    "we agreed",
+    "we've agreed",
+    "let us agree",
+    "let's agree",
+    "let us also agree",
+    "let's also agree",
+    "make that ",
+    "opted for",
+    "opted to",
+    "it was settled",
+    "it's settled",
+    "商量好",
+    "说好了",
+    "想好了",
+    "最后选",
+    "最终选",
 ];
 
 /// Begins a sentence or a Chinese clause in which speakers decide upon what was said before; elsewhere the words have other
@@ -169,7 +230,20 @@ pub(super) fn announces_decision(text: &str) -> bool {
     if has(&text, &PROPOSED) || begins(&CONCLUDED_FIRST) {
         return false;
     }
-    has(&text, &DECIDED) || begins(&DECIDED_FIRST) || has(&text, &GIVEN_UP) || chooses(&text)
+    has(&text, &DECIDED) || begins(&DECIDED_FIRST) || has(&text, &GIVEN_UP) || chooses(&text) || agrees(&text)
+}
+
+/// Whether a sentence announces a decision so plainly that the reader's doubt does not count.
+pub(super) fn decides_plainly(text: &str) -> bool {
+    let folded = folded(text);
+    announces_decision(text) && (has(&folded, &PLAIN) || chooses(&folded))
+}
+
+/// Whether a clause agrees upon a proposal: 贴吧，就贴在柜子上.
+fn agrees(text: &str) -> bool {
+    let mut clauses = text.split('，');
+    clauses.next().is_some_and(|first| first.ends_with('吧') && first.chars().count() <= MOST_AGREED)
+        && clauses.next().is_some_and(|second| second.starts_with(['就', '先', '那']))
 }
 
 /// Whether a clause chooses something: «felt it is, then», «no more glaze for us».
@@ -181,6 +255,9 @@ fn chooses(text: &str) -> bool {
     });
     chosen.is_some() || (first.starts_with("no more ") && first.ends_with(" for us"))
 }
+
+/// The most characters of a word of agreement, with 吧.
+const MOST_AGREED: usize = 5;
 
 /// The most words of what is chosen.
 const MOST_CHOSEN_WORDS: usize = 4;
@@ -243,6 +320,11 @@ mod tests {
             "本来打算请人，后来自己动手。",
             "谱子有八页，那就减到六页。",
             "Felt it is, the leather is too dear.",
+            "We have opted for the oak, not the ash.",
+            "The warp stays put, the reed moves to the other loom.",
+            "I'd rather pay twice than wait.",
+            "挂吧，就挂在琴房门口。",
+            "排练挪到周四晚上。",
             "No more glaze for us.",
         ] {
             assert!(announces_decision(text), "{text}");
@@ -258,6 +340,18 @@ mod tests {
             "对方提出改成周三。",
         ] {
             assert!(!announces_decision(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn some_decisions_need_no_other_sign() {
+        for text in ["Felt it is, then.", "Actually make that two weeks.", "我们商量好了，用青的。"]
+        {
+            assert!(decides_plainly(text), "{text}");
+        }
+        for text in ["We'll see.", "We haven't agreed, they want to make that a rule.", "还没商量好。"]
+        {
+            assert!(!decides_plainly(text), "{text}");
         }
     }
 

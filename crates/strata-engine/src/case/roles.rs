@@ -5,7 +5,7 @@ use strum::VariantArray as _;
 
 use super::Sentence;
 use super::cues::{announces_cause, drops_supposition, leaves_open, leaves_subject, names_alternatives};
-use super::plan_cues::{announces_decision, gives_up, is_completed, is_undecided};
+use super::plan_cues::{announces_decision, decides_plainly, gives_up, is_completed, is_undecided};
 use super::status_cues::{End, announced_end, announces_failure, goes_on};
 
 /// The probability from which a sentence states the cause, though another role is likelier. A cause that is missed costs
@@ -69,13 +69,32 @@ pub(crate) struct Judged {
     pub(crate) says_nothing: bool,
     /// Whether it may be the user's word that the case is resolved, beside its role.
     pub(crate) may_resolve: bool,
+    /// How it says that the problem is over, if it is such a word.
+    pub(crate) end: Option<End>,
     /// Whether the speaker announces the role.
     pub(crate) is_announced: bool,
+}
+
+impl Judged {
+    /// A sentence that claims nothing, and is hard to judge.
+    fn nothing(sentence: Sentence) -> Self {
+        let (role, end) = (CaseRole::Nothing, None);
+        let (is_listed, says_nothing, may_resolve, is_announced) = (false, false, false, false);
+        Self { sentence, role, is_listed, says_nothing, may_resolve, end, is_announced }
+    }
+}
+
+/// Whether a role tells what the speakers do or leave, so that a quotation cannot have it.
+fn is_plan(role: CaseRole) -> bool {
+    matches!(role, CaseRole::Constraint | CaseRole::Decision | CaseRole::Todo | CaseRole::Done)
 }
 
 /// The role of a sentence.
 pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
     let by_reader = role(&sentence, reading);
+    if sentence.is_material && is_plan(by_reader) {
+        return Judged::nothing(sentence);
+    }
     let end = end_of(&sentence, by_reader);
     let announced = announced_role(&sentence, reading, by_reader, end);
     let role = announced.unwrap_or(by_reader);
@@ -97,7 +116,7 @@ pub(crate) fn judged(sentence: Sentence, reading: &SentenceReading) -> Judged {
         && announced != Some(CaseRole::Decision)
         && (may_resolve(&sentence.text, reading) || end.is_some())
         && !leaves_subject(&sentence.text);
-    Judged { sentence, role, is_listed, says_nothing, may_resolve, is_announced }
+    Judged { sentence, role, is_listed, says_nothing, may_resolve, end, is_announced }
 }
 
 /// How a user's sentence says that the problem is over. What is asked, supposed, advised or still to be done says no such
@@ -109,7 +128,7 @@ fn end_of(sentence: &Sentence, role: CaseRole) -> Option<End> {
             true
         }
         CaseRole::Resolved => true,
-        CaseRole::RuledOut | CaseRole::Decision | CaseRole::Cause => end == End::Announced,
+        CaseRole::RuledOut | CaseRole::Decision | CaseRole::Cause => end.is_announced(),
         _ => false,
     };
     may_be.then_some(end)
@@ -128,20 +147,29 @@ fn announced_role(
     }
     let is_unclear = role == CaseRole::Nothing && reading.case(CaseRole::Nothing) < SURE;
     let may_tell_status = is_unclear || matches!(role, CaseRole::Decision | CaseRole::RuledOut);
-    if end == Some(End::Announced) && (may_tell_status || role == CaseRole::Unresolved) {
+    if end.is_some_and(End::is_announced) && (may_tell_status || role == CaseRole::Unresolved) {
         return Some(CaseRole::Resolved);
     }
     if end.is_some() && role == CaseRole::Unresolved {
         return Some(CaseRole::Nothing);
     }
     let has_failed = announces_failure(text) && (may_tell_status || role == CaseRole::Done);
-    let is_possible = reading.case(CaseRole::Decision) >= DECISION;
-    let decides = announces_decision(text) || (is_possible && gives_up(text));
+    let is_given_up = reading.case(CaseRole::Decision) >= DECISION && gives_up(text);
+    let decides = announces_decision(text) || is_given_up;
     let is_as_before = goes_on(text) && !decides && (is_unclear || role == CaseRole::Done);
     if sentence.speaker == Speaker::User && end.is_none() && (has_failed || is_as_before) {
         return Some(CaseRole::Unresolved);
     }
-    (decides && may_decide(text, reading, role)).then_some(CaseRole::Decision)
+    let may_be = may_decide(text, reading, role) || is_overruled(role) && decides_plainly(text);
+    (decides && may_be).then_some(CaseRole::Decision)
+}
+
+/// Whether a plain announcement of a decision weighs more than a role.
+fn is_overruled(role: CaseRole) -> bool {
+    matches!(
+        role,
+        CaseRole::Constraint | CaseRole::Fact | CaseRole::Nothing | CaseRole::Finding | CaseRole::Advice
+    )
 }
 
 /// Whether a sentence that announces a decision may be one, though the reader gives it another role.

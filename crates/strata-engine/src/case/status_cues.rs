@@ -5,29 +5,26 @@
 
 use super::cues::{SUPPOSED, folded};
 
-/// Says that a problem is over, whatever else the sentence seems to be.
-const CLOSED: [&str; 57] = [
+/// Says that the whole problem is over, whatever else the sentence seems to be.
+const WHOLE: [&str; 49] = [
     "back to normal",
     "back in business",
     "up and running",
     "problem solved",
+    "problem is solved",
     "problem is gone",
     "problem's gone",
     "issue is gone",
+    "issue is resolved",
+    "issue resolved",
     "all sorted",
     "all good now",
+    "all good again",
     "all fixed",
-    "that's fixed",
-    "it's fixed",
-    "is fixed now",
-    "works now",
-    "works again",
-    "works fine",
-    "working now",
-    "working again",
-    "runs again",
-    "running again",
-    "as good as new",
+    "all is well again",
+    "everything works",
+    "everything is fine",
+    "everything is working",
     "done and dusted",
     "out of the woods",
     "consider this closed",
@@ -36,34 +33,64 @@ const CLOSED: [&str; 57] = [
     "consider this solved",
     "consider it solved",
     "call it solved",
-    "call it fixed",
-    "call that fixed",
     "call that solved",
     "can close this",
     "can close the case",
-    "搞定",
-    "弄好了",
-    "修好了",
-    "治好了",
     "全好了",
     "都好了",
-    "终于好了",
     "彻底好了",
+    "终于好了",
+    "总算好了",
     "好利索",
     "问题没了",
     "毛病没了",
     "没问题了",
     "没毛病了",
     "问题解决",
+    "问题已解决",
     "解决了",
     "结案",
     "算过去了",
     "告一段落",
     "恢复正常",
-    "恢复了",
-    "恢复使用",
     "恢复如初",
     "一切正常",
+    "完全正常了",
+];
+
+/// Says that something is over: the whole problem, or only what was being done.
+const CLOSED: [&str; 31] = [
+    "that's fixed",
+    "it's fixed",
+    "is fixed now",
+    "it's sorted",
+    "that did it",
+    "did the trick",
+    "works now",
+    "works again",
+    "works fine",
+    "working now",
+    "working again",
+    "working fine",
+    "runs again",
+    "running again",
+    "running smoothly",
+    "as good as new",
+    "call it fixed",
+    "call that fixed",
+    "搞定",
+    "弄好了",
+    "修好了",
+    "修复了",
+    "治好了",
+    "这下好了",
+    "现在好了",
+    "已经好了",
+    "真的好了",
+    "又好了",
+    "后就好了",
+    "恢复了",
+    "恢复使用",
 ];
 
 /// Says that a problem is over, unless the sentence is something else.
@@ -82,36 +109,48 @@ const OVER: [&str; 12] = [
     "一分不差",
 ];
 
-/// Says that it is not, or not yet.
-const NOT_OVER: [&str; 27] = [
+/// Says that it is not, or not yet, wherever it stands in the sentence.
+const NOT_OVER: [&str; 16] = [
     "still",
     "not yet",
-    "n't",
-    "unless",
-    "until",
-    "once ",
-    "as soon as",
-    "should",
-    "will be",
-    "'ll",
     "hope",
+    "still not",
     "还没",
     "还是",
     "还不",
+    "仍",
     "没有解决",
     "没解决",
     "没修好",
     "没搞定",
     "没弄好",
-    "未",
+    "尚未",
+    "希望",
+    "没好",
+];
+
+/// Says that it is not yet so, in the same clause.
+const AHEAD: [&str; 13] = [
+    "n't",
+    "should",
+    "will be",
+    "will work",
+    "'ll",
     "才能",
     "就能",
-    "等",
-    "希望",
+    "未",
     "应该能",
     "争取",
     "一定要",
+    "能不能",
+    "什么时候",
 ];
+
+/// Begins a condition or a time that is to come, in the same clause or in the one before it.
+const WAITS: [&str; 6] = ["unless", "until", "once ", "as soon as", "等", "只要"];
+
+/// Begins with a word of waiting, and tells what has been.
+const WAITED: [&str; 4] = ["等了", "等到昨", "等到今", "等于"];
 
 /// Says that what was done has not helped.
 const FAILED: [&str; 25] = [
@@ -147,11 +186,20 @@ const GOES_ON: [&str; 9] = ["still", "as before", "还是", "照样", "依旧", 
 
 /// How a sentence says that a problem is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// In so many words.
+pub(crate) enum End {
+    /// The whole problem, in so many words.
+    Whole,
+    /// In so many words; it may be only a step of the work.
     Announced,
     /// If the sentence is nothing else.
     Likely,
+}
+
+impl End {
+    /// Whether the sentence says so in so many words.
+    pub(super) fn is_announced(self) -> bool {
+        self != Self::Likely
+    }
 }
 
 /// Whether a sentence says that a problem is over.
@@ -160,10 +208,24 @@ pub(super) fn announced_end(text: &str) -> Option<End> {
     if has(&text, &NOT_OVER) || has(&text, &SUPPOSED) {
         return None;
     }
-    if has(&text, &CLOSED) {
+    let is_said = |phrases: &[&str]| {
+        let clauses: Vec<&str> = text.split([',', ';', '，', '；', '。']).collect();
+        (0..clauses.len()).any(|place| has(clauses[place], phrases) && !is_ahead(&clauses[..=place]))
+    };
+    if is_said(&WHOLE) {
+        return Some(End::Whole);
+    }
+    if is_said(&CLOSED) {
         return Some(End::Announced);
     }
-    has(&text, &OVER).then_some(End::Likely)
+    (has(&text, &OVER) && !is_ahead(&[&text])).then_some(End::Likely)
+}
+
+/// Whether the last of these clauses tells of a time that is still to come.
+fn is_ahead(clauses: &[&str]) -> bool {
+    let lately = &clauses[clauses.len().saturating_sub(2)..];
+    let waits = lately.iter().any(|clause| has(clause, &WAITS) && !has(clause, &WAITED));
+    waits || clauses.last().is_some_and(|clause| has(clause, &AHEAD))
 }
 
 /// Whether a sentence says that what was done has not helped.
@@ -188,12 +250,20 @@ mod tests {
     fn ends_are_announced_or_likely() {
         let check = |text: &str, expected: Option<End>| assert_eq!(announced_end(text), expected, "{text}");
         for text in [
-            "The pump works now, thank you.",
             "So the choir is back to normal.",
             "I'd consider this closed.",
             "三天没出过事，可以结案了。",
-            "换了新垫圈，搞定了。",
             "水压恢复正常。",
+            "水壓恢復正常了。",
+            "等了两天，总算好了。",
+        ] {
+            check(text, Some(End::Whole));
+        }
+        for text in [
+            "The pump works now, thank you.",
+            "换了新垫圈，搞定了。",
+            "等了一个礼拜，琴修好了。",
+            "He didn't charge us, and the pump runs again.",
         ] {
             check(text, Some(End::Announced));
         }
@@ -207,6 +277,8 @@ mod tests {
             "I hope it's fixed by Monday.",
             "问题还没解决。",
             "等修好了再说。",
+            "等零件到了，机器就恢复正常了。",
+            "The pump works now, but the valve is still loose.",
             "可能搞定了。",
             "The pump is new.",
         ] {

@@ -7,8 +7,8 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    self, Form, Leaning, LeftOut, Piece, chinese_clauses, facts, is_instruction, is_task_of_another,
-    rough_length, says_done, stands_alone,
+    self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, is_asked, is_instruction,
+    is_task_of_another, plainly, rough_length, says_done, stands_alone,
 };
 
 use super::Standing;
@@ -131,6 +131,8 @@ pub(crate) struct UnreadMessage {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SecondLook {
     place: usize,
+    /// The clauses as they were said.
+    said: Vec<String>,
     /// The clauses, each with its surroundings.
     pub(crate) clauses: Vec<SentenceInContext>,
 }
@@ -142,7 +144,8 @@ impl UnreadMessage {
         let is_plain = pieces.iter().all(|piece| piece.form == Form::Plain && piece.line == pieces[0].line);
         let is_short = rough_length(message) <= SHORT_MESSAGE;
         let is_one = is_plain && is_short && !statements::mix_scripts(&pieces);
-        if pieces.len() > 1 && is_one && !statements::hold_orders(&pieces) {
+        let is_asked_of = || pieces.iter().any(|piece| asks_for_help(&piece.text));
+        if pieces.len() > 1 && is_one && !statements::hold_orders(&pieces) && !is_asked_of() {
             pieces.truncate(1);
             pieces[0].text = message.trim().to_owned();
         }
@@ -162,7 +165,7 @@ impl UnreadMessage {
         let texts = |pieces: &[Piece]| pieces.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>();
         SentenceInContext {
             speaker: Speaker::User,
-            text: text.to_owned(),
+            text: plainly(text).into_owned(),
             before: [&texts(&self.pieces[..place]), before].concat().join(" "),
             after: [after, &texts(&self.pieces[place + 1..])].concat().join(" "),
             previous: self.previous.clone(),
@@ -206,15 +209,14 @@ impl UnreadMessage {
     /// The Chinese sentences that may hold a statement in one of their clauses.
     pub(crate) fn second_looks(&self, judged: &[ReadSentence]) -> Vec<SecondLook> {
         let look = |(place, sentence): (usize, &ReadSentence)| {
-            let clauses = match sentence.verdict {
+            let said = match sentence.verdict {
                 Verdict::Form(_) | Verdict::Statement(Standing::Kept) => return None,
                 _ => chinese_clauses(&sentence.text),
             };
-            let in_context = |(at, clause): (usize, &String)| {
-                self.in_context(place, &clauses[..at], clause, &clauses[at + 1..])
-            };
-            let clauses: Vec<SentenceInContext> = clauses.iter().enumerate().map(in_context).collect();
-            (clauses.len() > 1).then_some(SecondLook { place, clauses })
+            let in_context =
+                |(at, clause): (usize, &String)| self.in_context(place, &said[..at], clause, &said[at + 1..]);
+            let clauses: Vec<SentenceInContext> = said.iter().enumerate().map(in_context).collect();
+            (clauses.len() > 1).then_some(SecondLook { place, said, clauses })
         };
         judged.iter().enumerate().filter_map(look).collect()
     }
@@ -254,25 +256,32 @@ fn clauses_of<'r>(
 ) -> Vec<ReadSentence> {
     let mut found: Vec<ReadSentence> = Vec::new();
     let mut before: Option<(&str, &SentenceReading)> = None;
-    for (clause, reading) in look.clauses.iter().zip(readings) {
-        let said_before = before.replace((&clause.text, reading));
+    for (clause, reading) in look.said.iter().zip(readings) {
+        let said_before = before.replace((clause, reading));
         if own(reading) < least || reading.worth < least {
             continue;
         }
-        let leans = said_before.filter(|(_, reading)| own(reading) >= AMONG && !stands_alone(&clause.text));
+        let leans = said_before.filter(|(_, reading)| own(reading) >= AMONG && !stands_alone(clause));
         match found.last_mut().filter(|last| leans.is_some_and(|(text, _)| last.text.ends_with(text))) {
-            Some(last) => last.text.push_str(&clause.text),
+            Some(last) => last.text.push_str(clause),
             None => found.push(ReadSentence {
-                text: clause.text.clone(),
+                text: clause.clone(),
                 before: said_before.map_or(&sentence.before[..], |(text, _)| text).to_owned(),
                 reading: *reading,
                 verdict: Verdict::Statement(Standing::Kept),
                 beside: Vec::new(),
-                told: leans.map(|(text, _)| format!("{text}{}", clause.text)),
+                told: leans.map(|(text, _)| format!("{text}{clause}")),
             }),
         }
     }
     found
+}
+
+/// Whether a sentence asks something of the listener. What stands beside it in a short message is read alone.
+fn asks_for_help(sentence: &str) -> bool {
+    const CHINESE: [&str; 6] = ["帮我", "幫我", "能不能", "可不可以", "可以吗", "可以嗎"];
+    let asks = addresses(sentence) || CHINESE.iter().any(|word| sentence.contains(word));
+    is_asked(sentence) && asks
 }
 
 /// The facts of the compound sentences among those that are kept, each with its surroundings.
@@ -418,7 +427,13 @@ mod tests {
 
     #[test]
     fn a_short_message_is_one_sentence_and_a_chinese_one_gets_a_second_look() {
-        assert_eq!(UnreadMessage::new("Moved. Porto now.", &Previous::default()).sentences().len(), 1);
+        let sentences = |text: &str| UnreadMessage::new(text, &Previous::default()).sentences().len();
+        assert_eq!(sentences("Moved. Porto now."), 1);
+        for asked in
+            ["Could you fix the Friday slot? We moved to the annex.", "能帮我改一下地址吗？我们搬到后院了。"]
+        {
+            assert_eq!(sentences(asked), 2, "{asked}");
+        }
         let message =
             UnreadMessage::new("帮我想个午饭的主意好不好，我家老二下个月满四岁了。", &Previous::default());
         let judged = message.judge(&[reading(0.2, Voice::Request)]);

@@ -68,7 +68,7 @@ pub(crate) fn decide(relations: &[PairReading], standing: Standing) -> Decision 
         (change, _) if change >= least && replaces => Decision::Replaces { place, certainty },
         (change, _) if change >= least => Decision::Ends { place, certainty },
         (_, repeats) if repeats >= REPEAT => Decision::Repeats { place: same },
-        (change, _) if change >= DISPUTE && replaces && standing == Standing::Kept => {
+        (change, _) if change >= DISPUTE && standing == Standing::Kept => {
             Decision::Disputes { place, certainty }
         }
         _ => Decision::New,
@@ -116,7 +116,8 @@ mod tests {
         check(&[pair(0.0, 0.25, 0.5)], Decision::Ends { place: 0, certainty: 0.75 });
         check(&[pair(0.75, 0.0, 0.0), pair(0.0, 0.0, 0.25)], Decision::Repeats { place: 0 });
         check(&[pair(0.0, 0.5, 0.0)], Decision::Disputes { place: 0, certainty: 0.5 });
-        check(&[pair(0.0, 0.0, 0.5)], Decision::New);
+        check(&[pair(0.0, 0.0, 0.5)], Decision::Disputes { place: 0, certainty: 0.5 });
+        check(&[pair(0.0, 0.0, 0.3)], Decision::New);
         let likely = [pair(0.0, 0.75, 0.0)];
         assert_eq!(
             decide(&likely, Standing::AsSureChange),

@@ -2,6 +2,7 @@
 
 use strata_core::error::Result;
 use strata_core::ports::{PairReading, SentencePair};
+use strata_language::statements::plainly;
 
 use super::Learning;
 
@@ -10,9 +11,9 @@ impl Learning {
     pub async fn compare(&self, pairs: &[(&str, &str)]) -> Result<Option<Vec<PairReading>>> {
         let Some(reader) = &self.reader else { return Ok(None) };
         let pair = |(old, new): &(&str, &str)| SentencePair {
-            remembered: (*old).to_owned(),
+            remembered: plainly(old).into_owned(),
             before: String::new(),
-            new: (*new).to_owned(),
+            new: plainly(new).into_owned(),
         };
         let pairs: Vec<SentencePair> = pairs.iter().map(pair).collect();
         reader.relations(&pairs).await.map(Some)

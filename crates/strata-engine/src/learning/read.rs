@@ -70,9 +70,12 @@ pub(super) async fn read_message(
 /// A sentence that the reader would not keep, but that the rules read as a plain statement. They seldom do, and are then
 /// right; the reader passes over names in greetings.
 fn with_rules(mut sentence: ReadSentence) -> ReadSentence {
-    // A standing instruction is easily taken for a request.
-    let is_request = matches!(sentence.verdict, Verdict::NotOwn(Voice::Request));
-    if is_request && is_instruction(&sentence.text) {
+    // A standing instruction is easily taken for a request, or for a remark.
+    let is_doubtful = matches!(
+        sentence.verdict,
+        Verdict::NotOwn(Voice::Request) | Verdict::Statement(Standing::AsChange | Standing::AsSureChange)
+    );
+    if is_doubtful && is_instruction(&sentence.text) {
         sentence.verdict = Verdict::Statement(Standing::Kept);
     }
     if let Verdict::Statement(Standing::AsChange | Standing::AsSureChange) = sentence.verdict {

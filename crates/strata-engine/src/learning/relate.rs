@@ -17,9 +17,7 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_values, is_rest, is_short_answer, joined, lacks_referent, parts, refers_back, rough_length,
-    says_done, says_done_elsewhere, says_more, says_postponed, share_content, stands_alone, with_subject,
-    without_greeting, without_items, without_one, without_reply, without_saying,
+    has_new_clause, has_new_values, is_rest, is_short_answer, joined, lacks_referent, parts, plainly, refers_back, rough_length, says_done, says_done_elsewhere, says_more, says_postponed, share_content, stands_alone, with_subject, without_done, without_greeting, without_items, without_one, without_reply, without_saying,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -109,8 +107,9 @@ impl Learning {
             }
             Decision::Ends { place, certainty } => {
                 let ended = self.ended(user, reader, reconciler, one, &candidates[place]).await?;
+                let (said, ended_one) = (one.statement.said(), &candidates[place].content);
                 let says_more = one.statement.standing() == Standing::Kept
-                    && has_new_values(one.statement.said(), &candidates[place].content);
+                    && (has_new_values(said, ended_one) || has_new_clause(said, ended_one));
                 reconciler.change(one, &ended, certainty, says_more);
             }
         }
@@ -188,7 +187,11 @@ impl Learning {
 /// The rest of a memory about several things after a sentence about some of them.
 fn rest_of_list(memory: &Memory, sentence: &str) -> Option<String> {
     let is_todo = memory.kind == MemoryKind::Todo;
-    let rest = is_todo.then(|| without_items(&memory.content, sentence)).flatten();
+    let left = || {
+        let items = without_items(&memory.content, sentence);
+        items.or_else(|| without_done(&memory.content, sentence))
+    };
+    let rest = is_todo.then(left).flatten();
     rest.or_else(|| without_one(&memory.content, sentence)).filter(|rest| is_rest(rest))
 }
 
@@ -283,12 +286,13 @@ fn is_about_another(statement: &Statement, remembered: &str, relation: &PairRead
 
 fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -> Vec<SentencePair> {
     let before = statement.as_said.as_ref().map(|said| said.before.clone()).unwrap_or_default();
+    // The reader takes «actually» for a sign that nothing changes.
+    let new = plainly(without_greeting(statement.said()));
     remembered
         .map(|remembered| SentencePair {
-            remembered: remembered.to_owned(),
+            remembered: plainly(remembered).into_owned(),
             before: before.clone(),
-            // The reader takes «actually» for a sign that nothing changes.
-            new: without_greeting(statement.said()).to_owned(),
+            new: new.clone().into_owned(),
         })
         .collect()
 }

@@ -86,9 +86,9 @@ impl Learning {
     /// The likeliest role of each sentence of a conversation in the case that it works on; none without a reader.
     pub async fn case_roles(&self, said: &[(Role, &str)]) -> Result<Vec<CaseRole>> {
         let Some(reader) = &self.reader else { return Ok(Vec::new()) };
-        let sentence = |(role, text): &(Role, &str)| Sentence {
-            speaker: if *role == Role::Assistant { Speaker::Assistant } else { Speaker::User },
-            text: (*text).to_owned(),
+        let sentence = |(role, text): &(Role, &str)| {
+            let speaker = if *role == Role::Assistant { Speaker::Assistant } else { Speaker::User };
+            Sentence::new(speaker, *text)
         };
         let asked = in_context(&said.iter().map(sentence).collect::<Vec<_>>(), None);
         let read = reader.sentences(&asked).await?;

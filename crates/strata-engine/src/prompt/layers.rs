@@ -7,7 +7,6 @@ use super::profile::Profile;
 use super::tasks::shown_tasks;
 use super::{Layer, Message};
 use crate::neutral::{neutral_tags, quote_lines};
-use strata_core::ports::TokenCounter;
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
@@ -48,11 +47,9 @@ pub(super) fn device_address(text: &str) -> Option<&str> {
     Rules::built_in().device_address(text)
 }
 
-/// The tokens of the layers with the known facts and tasks.
-pub(crate) fn context_tokens(state: &State, rules: &Rules, tokens: &dyn TokenCounter) -> u32 {
-    Context::all(rules, state)
-        .iter()
-        .fold(0, |sum, context| sum.saturating_add(tokens.count(&context.text())))
+/// The layers with the known facts and tasks.
+pub(crate) fn context_texts(state: &State, rules: &Rules) -> Vec<String> {
+    Context::all(rules, state).iter().map(Context::text).collect()
 }
 
 /// The known fields of one profile, as the lines of its layer.

@@ -5,10 +5,11 @@
 
 use super::{PromptRequest, Prompting};
 use crate::prompt::{
-    Message, PromptFormat, PromptRules, context_tokens, filter_content_with, recent_start, without_said,
+    Message, PromptFormat, PromptRules, context_texts, filter_content_with, recent_start, without_said,
 };
 use crate::recording::Unfolded;
 use crate::withdrawn::Withdrawn;
+use std::sync::Arc;
 use strata_core::error::Result;
 use strata_core::id::{SessionId, UserId};
 use strata_core::state::State;
@@ -54,12 +55,12 @@ impl Prompting {
         let PromptRules { settings, rules } = &*self.prompts;
         let budget = request.max_tokens.unwrap_or(settings.max_tokens);
         let whole = budget.saturating_sub(beside);
-        let contexts = context_tokens(state, rules, self.tokens.as_ref()).min(budget / CONTEXT_SHARE);
+        let contexts = self.counted(context_texts(state, rules)).await?.min(budget / CONTEXT_SHARE);
         let part = whole.saturating_sub(contexts).saturating_sub(budget / RECALL_SHARE) / TURNS_SHARE;
         let may_fit = state.observed.tokens <= TOO_LONG * u64::from(whole);
         let most = if may_fit { whole } else { part };
         let Unfolded { summary, turns, .. } = unfolded;
-        let mut turns: Vec<(u32, Turn)> = turns.into_iter().map(|turn| self.with_tokens(turn)).collect();
+        let mut turns = self.with_tokens(turns).await?;
         let covered = summary.as_ref().map_or(0, |summary| summary.end_seq + 1);
         let is_whole = self.read_back(user, &request.session, covered, most, &mut turns).await?;
         let shown =
@@ -101,7 +102,7 @@ impl Prompting {
             let query = TurnQuery::Range { session: session.clone(), after: from.checked_sub(1), limit };
             let read = self.recording.store.turns(user, &query).await?;
             let read = read.into_iter().filter(|turn| turn.is_in_conversation() && turn.seq < first);
-            let read: Vec<(u32, Turn)> = read.map(|turn| self.with_tokens(turn)).collect();
+            let read = self.with_tokens(read.collect()).await?;
             tokens = tokens.saturating_add(sum(&read));
             turns.splice(..0, read);
             first = from;
@@ -109,13 +110,19 @@ impl Prompting {
         Ok(first == 0)
     }
 
-    fn with_tokens(&self, turn: Turn) -> (u32, Turn) {
-        let tokens = if turn.token_count < COUNTED {
-            turn.token_count
-        } else {
-            self.tokens.count(&filter_content_with(&turn.content, &self.prompts.settings.filter))
+    /// Turns with the tokens that a prompt needs for them. Long ones are counted through the compute port.
+    async fn with_tokens(&self, turns: Vec<Turn>) -> Result<Vec<(u32, Turn)>> {
+        let is_counted = |turn: &Turn| turn.token_count >= COUNTED;
+        let bytes = turns.iter().filter(|turn| is_counted(turn)).map(|turn| turn.content.len()).sum();
+        let (prompts, tokens) = (Arc::clone(&self.prompts), Arc::clone(&self.tokens));
+        let shown = move |turn: Turn| {
+            let count = match is_counted(&turn) {
+                true => tokens.count(&filter_content_with(&turn.content, &prompts.settings.filter)),
+                false => turn.token_count,
+            };
+            (count.saturating_add(HEAD_TOKENS), turn)
         };
-        (tokens.saturating_add(HEAD_TOKENS), turn)
+        self.computed(bytes, move || turns.into_iter().map(shown).collect()).await
     }
 
     /// The place of the first turn that is shown: of the recent exchanges, or before them if the turns until there have

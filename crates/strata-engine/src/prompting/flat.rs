@@ -49,7 +49,7 @@ impl Prompting {
         let max_tokens = most.saturating_sub(beside);
         let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
         let mut prompt = self.rendered_flat(&request.question, state, summary, recent, max_tokens).await?;
-        self.append(&mut prompt, [(STANDING, &standing), (RELEVANT, &relevant)]);
+        self.append(&mut prompt, [(STANDING, &standing), (RELEVANT, &relevant)]).await?;
         Ok(Prompted { prompt, request_id })
     }
 
@@ -139,16 +139,17 @@ impl Prompting {
     }
 
     /// Adds blocks behind a flat prompt.
-    fn append(&self, prompt: &mut Prompt, blocks: [(&str, &str); 2]) {
-        let PromptBody::Text(text) = &mut prompt.body else { return };
+    async fn append(&self, prompt: &mut Prompt, blocks: [(&str, &str); 2]) -> Result<()> {
+        let PromptBody::Text(text) = &mut prompt.body else { return Ok(()) };
         let before = text.len();
         for (name, block) in blocks.into_iter().filter(|(_, block)| !block.is_empty()) {
             text.push_str(block);
             prompt.layers.push(Layer { name: name.to_owned(), tokens: self.tokens.count(block) });
         }
         if text.len() > before {
-            prompt.tokens = self.tokens.count(text);
+            prompt.tokens = self.counted(vec![text.clone()]).await?;
         }
+        Ok(())
     }
 }
 

@@ -285,6 +285,97 @@ async fn a_long_session_without_a_summary_is_caught_up_once() {
     assert_eq!(flat_text(&engine, "and?").await, text, "the stored summary says the same");
 }
 
+/// An engine of another process: it counts ids of its own.
+fn another_engine(store: &Arc<dyn Store>) -> Engine {
+    let ids = Arc::new(Counter(AtomicU64::new(1 << 40)));
+    Engine::new(Arc::clone(store), Arc::new(Fixed), ids, Arc::new(EstimatedTokens), Settings::default())
+}
+
+#[tokio::test]
+async fn two_processes_that_move_the_summary_on_at_once_store_it_once() {
+    let one = engine();
+    let other = another_engine(one.store());
+    let turns: Vec<_> = (0..90).map(|number| turn(&format!("knot {number}"))).collect();
+    one.store().apply(&ann(), ChangeSet::one(at(0), appending("s", turns))).await.unwrap();
+    let before = one.store().session(&ann(), &session("s")).await.unwrap().unwrap();
+    // Both have read the session before either of them writes.
+    let mut shown = Vec::new();
+    let unfolded =
+        async |engine: &Engine| engine.recording.unfolded(&ann(), &session("s"), 90).await.unwrap();
+    let read = [unfolded(&one).await, unfolded(&other).await];
+    for (engine, unfolded) in [&one, &other].into_iter().zip(read) {
+        let caught_up = engine.recording.catch_up(&ann(), &before, unfolded).await;
+        shown.push(caught_up.summary.map(|summary| summary.text));
+    }
+    assert_eq!(shown[0], shown[1], "the prompt of the second process has its summary all the same");
+    assert_eq!(one.summaries.list(&ann(), &session("s"), 10).await.unwrap().len(), 1);
+    let after = one.store().session(&ann(), &session("s")).await.unwrap().unwrap();
+    assert_eq!((after.state, after.updated_at), (before.state, before.updated_at));
+}
+
+/// Counts tokens, and notes the longest text that is counted outside of the compute port.
+#[derive(Default)]
+struct Watched {
+    inside: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl strata_core::ports::TokenCounter for Watched {
+    fn count(&self, text: &str) -> u32 {
+        if self.inside.load(Ordering::Relaxed) == 0 {
+            self.longest.fetch_max(text.len() as u64, Ordering::Relaxed);
+        }
+        EstimatedTokens.count(text)
+    }
+}
+
+struct WatchedCompute(Arc<Watched>);
+
+#[async_trait::async_trait]
+impl strata_core::ports::Compute for WatchedCompute {
+    async fn run(&self, _load: strata_core::ports::Load, work: Box<dyn FnOnce() + Send>) {
+        self.0.inside.fetch_add(1, Ordering::Relaxed);
+        work();
+        self.0.inside.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+struct NoTimer;
+
+#[async_trait::async_trait]
+impl strata_core::ports::Timer for NoTimer {
+    async fn rest(&self, _time: std::time::Duration) {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_counts_long_texts_through_the_compute_port() {
+    let watched = Arc::new(Watched::default());
+    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
+    let engine = Engine::new(
+        store,
+        Arc::new(Fixed),
+        Arc::new(Counter::default()),
+        Arc::clone(&watched) as _,
+        Settings::default(),
+    );
+    let engine = engine.with_runtime(Arc::new(WatchedCompute(Arc::clone(&watched))), Arc::new(NoTimer));
+    for number in 0..6 {
+        let long = format!("Chapter {number} of the logbook. {}", "The ketch sails on. ".repeat(900));
+        say(&engine, Role::User, &long).await;
+        say(&engine, Role::Assistant, "Noted.").await;
+    }
+    watched.longest.store(0, Ordering::Relaxed);
+    let question = format!("Where does she sail? {}", "Look closely. ".repeat(600));
+    for format in [PromptFormat::Flat, PromptFormat::Chat] {
+        let request = PromptRequest { format, ..PromptRequest::new(session("s"), question.clone()) };
+        engine.prompting.prompt(&ann(), &request).await.unwrap();
+    }
+    let longest = watched.longest.load(Ordering::Relaxed);
+    assert!(longest <= 4 * 1024, "{longest} bytes were counted on the thread of the request");
+}
+
 #[tokio::test]
 async fn a_recorded_question_is_not_shown_twice() {
     let engine = engine();

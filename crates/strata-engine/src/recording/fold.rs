@@ -11,13 +11,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::case::{SALIENT_ROOM, salient};
+use crate::jobs::was_overtaken;
 use crate::prompt::PromptRules;
 use crate::prompt::{Message, PromptSettings, build_summary_with, recent_start};
 use crate::withdrawn::Withdrawn;
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
+use strata_core::session::Session;
 use strata_core::state::Observed;
-use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
+use strata_core::store::{Change, ChangeSet, Expectation, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{NewTurn, Turn};
 
@@ -143,34 +145,41 @@ impl Recording {
         unfolded.skipped > 0 || unfolded.turns.len() > steps + fold_step.max(1)
     }
 
-    /// Moves the summary on for a prompt and stores it for the next prompt. If it cannot be stored, the prompt is
-    /// made all the same.
-    pub(crate) async fn catch_up(
-        &self,
-        user: &UserId,
-        session: &SessionId,
-        unfolded: Unfolded,
-        observed: &Observed,
-    ) -> Unfolded {
-        let now = self.clock.now();
+    /// Moves the summary on for a prompt and stores it for the next prompt, unless the session has changed since it was
+    /// read: then another prompt may have moved the summary on. If it cannot be stored, the prompt is made all the same.
+    pub(crate) async fn catch_up(&self, user: &UserId, session: &Session, unfolded: Unfolded) -> Unfolded {
+        let (now, id) = (self.clock.now(), &session.id);
         let end = unfolded.turns.last().map_or(0, |turn| turn.seq + 1);
-        let withdrawn = match self.withdrawn(user, session, end).await {
+        let withdrawn = match self.withdrawn(user, id, end).await {
             Ok(withdrawn) => withdrawn,
             Err(error) => {
-                tracing::warn!(%error, %session, "deleted statements could not be read; the next prompt tries again");
+                tracing::warn!(%error, session = %id, "deleted statements could not be read; the next prompt tries again");
                 return unfolded;
             }
         };
-        let Some(summary) = self.folded(session, &unfolded, Vec::new(), observed, &withdrawn, now) else {
+        let observed = &session.state.observed;
+        let Some(summary) = self.folded(id, &unfolded, Vec::new(), observed, &withdrawn, now) else {
             return unfolded;
         };
-        let change = ChangeSet::one(now, Change::PutSummary(Box::new(summary.clone())));
-        if let Err(error) = self.store.apply(user, change).await {
-            tracing::warn!(%error, %session, "the rolling summary could not be stored; the next prompt tries again");
+        if let Err(error) = self.store_moved_on(user, session, &summary).await {
+            tracing::warn!(%error, session = %id, "the rolling summary could not be stored; the next prompt tries again");
         }
         let mut turns = unfolded.turns;
         turns.retain(|turn| turn.seq > summary.end_seq);
         Unfolded { summary: Some(summary), skipped: 0, turns, uncovered: String::new() }
+    }
+
+    /// Stores a summary that was moved on, if the session is as it was read. The state is written beside it as it is, because
+    /// that raises the session's version: of two processes that move the summary on at once, the second meets a conflict.
+    /// The session's last write stays what it was, because a prompt only reads.
+    async fn store_moved_on(&self, user: &UserId, session: &Session, summary: &Summary) -> Result<()> {
+        let state = Change::PutState { session: session.id.clone(), state: Box::new(session.state.clone()) };
+        let changes = vec![state, Change::PutSummary(Box::new(summary.clone()))];
+        let set = ChangeSet::new(session.updated_at, changes).expecting(Expectation::unchanged(session));
+        match self.store.apply(user, set).await {
+            Err(error) if was_overtaken(&error) => Ok(()),
+            applied => applied.map(|_| ()),
+        }
     }
 
     /// The statements of these turns that were taken back and that the summary may still say.

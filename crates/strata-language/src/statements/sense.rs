@@ -1,33 +1,7 @@
-//! Recognises by a sentence's form that something is done, that the assistant shall always do something, or that it
-//! goes on about a thing that was named before.
+//! Recognises by a sentence's form that something is done, or that it goes on about a thing that was named before.
 
 use super::chinese::is_chinese;
 use crate::Pattern;
-
-/// Verbs of an assistant's work for a user.
-const ENGLISH_SERVICE: &str = "answer|reply|respond|write|use|call|address|explain|show|give|suggest|recommend|offer|propose|translate|format|start|end|\
-    begin|apologi[sz]e|mention|ask|remind|say|send|include|add|assume|summari[sz]e|quote|cite|list|keep|put|speak|talk|tell|bring|skip|leave|stick|stop";
-const ENGLISH_SERVING: &str = "calling|suggesting|recommending|offering|using|apologi[sz]ing|asking|telling|writing|adding|saying|mentioning|giving|sending|\
-    reminding|explaining|summari[sz]ing|translating|answering";
-const CHINESE_SERVICE: &str = "回答|回复|回覆|回我|答复|用|说|說|写|寫|叫我|称呼|稱呼|给我|給我|跟我|对我|對我|推荐|推薦|建议|建議|解释|解釋|提到|提醒|问我|問我|翻译|翻譯|\
-    总结|總結|列|发|發|加|讲|講|称我|稱我";
-
-/// Whether a sentence tells the assistant what to do from now on.
-pub fn is_instruction(sentence: &str) -> bool {
-    static ENGLISH: Pattern = Pattern::made(|| {
-        format!(
-            r"(?i)^(?:(?:please|and|also|but|oh|ok|okay|so|btw),? )*(?:(?:from now on|in future|in the future|going forward),? (?:please )?(?:always |never |do not |don['’]t |only )?|(?:do not|don['’]t|dont) ever |never (?:ever |again )?|always |no longer )(?:{ENGLISH_SERVICE})\b|^(?:please |and |also )*(?:stop|quit) (?:{ENGLISH_SERVING})\b"
-        )
-    });
-    static CHINESE: Pattern = Pattern::made(|| {
-        format!(
-            "^(?:请|請|麻烦|麻煩|你|您|对了，|對了，)*(?:(?:以后|以後|今后|今後|往后|往後|从现在起|從現在起|从今以后)[，, ]?(?:请|請|你|您)?(?:都|只|就|要|一律|永远|永遠|每次)?(?:别|別|不要|不用|不必)?(?:再)?|(?:永远|永遠|千万|千萬)?(?:别|別|不要|不准)再|(?:永远|永遠)(?:别|別|不要)|每次都(?:要)?)[^我，]{{0,6}}?(?:{CHINESE_SERVICE})"
-        )
-    });
-    let sentence = sentence.trim();
-    let form = if is_chinese(sentence) { &CHINESE } else { &ENGLISH };
-    form.is_match(sentence)
-}
 
 /// Whether a sentence says that the speaker has done something, and not that it is still to be done.
 pub fn says_done(sentence: &str) -> bool {
@@ -81,6 +55,22 @@ pub fn says_postponed(sentence: &str) -> bool {
     FORM.is_match(sentence) && !says_done(sentence)
 }
 
+/// Whether a statement gives a cause.
+pub fn tells_cause(statement: &str) -> bool {
+    static FORM: Pattern = Pattern::new(
+        r"(?i)\b(?:because|due to|owing to|caused by|caused|root cause|(?:the|real|actual|true) (?:cause|reason|culprit)|culprit|turned out|turns out|came from|stemmed from|traced (?:back )?to|was to blame)\b|因为|因為|由于|由於|原因|导致|導致|造成|引起|罪魁|问题出在|問題出在|是[^，。]{1,12}(?:闹|鬧|惹|害)的",
+    );
+    FORM.is_match(statement)
+}
+
+/// Whether a sentence denies or corrects what was said before.
+pub fn denies(sentence: &str) -> bool {
+    static FORM: Pattern = Pattern::new(
+        r"(?i)\b(?:(?:(?:is|was|are|were)n['’]t|not) (?:the|a|an|its|their|because|due|caused|from|my|our)|after all|actually|in fact|in reality|wrong(?:ly)?|mistaken|mistake|false|correction)\b|不是|并非|並非|其实|其實|搞错|搞錯|弄错|弄錯|说错|說錯|记错|記錯|误会|誤會|更正|纠正|糾正",
+    );
+    FORM.is_match(sentence)
+}
+
 /// Whether a sentence speaks about something that was named before: by a pronoun, or without naming anything.
 pub fn refers_back(sentence: &str) -> bool {
     static ENGLISH: Pattern = Pattern::new(
@@ -100,33 +90,6 @@ pub fn refers_back(sentence: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn instructions_are_known_by_their_form() {
-        for instruction in [
-            "Don't ever call me Robert.",
-            "never recommend seafood again",
-            "Please always reply in Dutch",
-            "From now on, use metric units",
-            "stop apologising",
-            "以后都用繁体回复我",
-            "别再给我推荐恐怖片",
-            "請以後都叫我阿哲",
-            "以后别用表情",
-        ] {
-            assert!(is_instruction(instruction), "{instruction}");
-        }
-        for other in [
-            "I never use umbrellas.",
-            "Never been to Oslo.",
-            "Always late, that man.",
-            "以后我都不喝酒了",
-            "别再下雨了",
-            "Use metric units",
-        ] {
-            assert!(!is_instruction(other), "{other}");
-        }
-    }
 
     #[test]
     fn what_is_done_is_not_to_be_done() {
@@ -204,6 +167,23 @@ mod tests {
             assert!(takes_back(back), "{back}");
         }
         assert!(!takes_back("It has no rudder.") && !takes_back("不错，很好用") && !takes_back("Nora rows."));
+    }
+
+    #[test]
+    fn causes_and_denials_are_known_by_their_form() {
+        for cause in ["The boat sank because of a rotten plank", "漏水的原因是垫圈老化", "是那只猫惹的祸"]
+        {
+            assert!(tells_cause(cause), "{cause}");
+        }
+        assert!(!tells_cause("The boat is in Kiel") && !tells_cause("船在青岛"));
+        for denial in ["It wasn't the plank", "The plank was fine after all", "其实船在大连", "我搞错了"]
+        {
+            assert!(denies(denial), "{denial}");
+        }
+        for later in ["The plank is new", "The boat doesn't leak any more", "船板换了新的，没有再漏"]
+        {
+            assert!(!denies(later), "{later}");
+        }
     }
 
     #[test]

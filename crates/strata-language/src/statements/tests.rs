@@ -371,3 +371,10 @@ fn text_in_a_template_of_chats_is_no_message_of_a_person() {
     check("I bought an arrow |> and a bracket [x].", "I bought an arrow |> and a bracket [x].");
     check("Our system is noted for its speed.", "Our system is noted for its speed.");
 }
+
+#[test]
+fn a_clause_about_something_else_is_new() {
+    assert!(has_new_clause("我不再在邮局上班了，现在修钟表", "用户在邮局上班"));
+    assert!(!has_new_clause("我不再在邮局上班了", "用户在邮局上班"));
+    assert!(!has_new_clause("I left the post office, sadly", "The user works at the post office"));
+}

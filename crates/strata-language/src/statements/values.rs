@@ -76,6 +76,17 @@ pub fn has_new_values(new: &str, old: &str) -> bool {
     values.any(|value| !old.contains(&value))
 }
 
+/// The least number of characters of a clause that says something.
+const TELLING_CLAUSE: usize = 4;
+
+/// Whether a Chinese text has a clause about something else than the old one: 现在送外卖 after 我不在银行上班了. English sentences
+/// are cut into facts before.
+pub fn has_new_clause(new: &str, old: &str) -> bool {
+    let is_telling = |clause: &&str| clause.chars().filter(|c| is_han(*c)).count() >= TELLING_CLAUSE;
+    let mut clauses = new.split(['，', '；', ',', ';', '。']).filter(is_telling);
+    new.contains(is_han) && clauses.any(|clause| !share_content(clause, old))
+}
+
 /// The number of words that a text has to add to another one to say more.
 const MORE_TERMS: usize = 3;
 

@@ -254,6 +254,29 @@ fn open_todos_are_listed_from_summaries() {
 }
 
 #[test]
+fn a_search_for_summaries_finds_them() {
+    let machine = Machine::new();
+    let rounds =
+        ["The loom in the attic squeaks.", "Its treadle rubs the frame.", "We sand the treadle on Monday."];
+    let lines = rounds.map(|said| {
+        format!(
+            "{}\n{}\n",
+            serde_json::json!({"role": "user", "content": said}),
+            serde_json::json!({"role": "assistant", "content": "I see."})
+        )
+    });
+    machine.feed(&["record", "--session", "attic", "--learn"], lines.concat()).ok();
+    let question = "When do we sand the treadle of the loom?";
+    let found = machine.run(&["search", question, "--kind", "summary", "--json"]).json();
+    let results = found["results"].as_array().unwrap();
+    assert_eq!((results.len(), &results[0]["kind"]), (1, &"summary".into()), "{found}");
+    assert!(results[0]["memory"].as_str().unwrap().contains("sand the treadle"), "{found}");
+    let table = machine.run(&["search", question, "--kind", "summary"]).ok();
+    assert!(table.contains("summary") && table.contains("attic"), "{table}");
+    assert!(!machine.run(&["search", question, "--kind", "turn"]).ok().contains("summary"));
+}
+
+#[test]
 fn jobs_are_shown_of_all_users_unless_one_is_named() {
     let machine = Machine::new();
     for user in ["ada", "bob"] {

@@ -1,5 +1,7 @@
 //! Chinese sentences, which run on with commas and leave out what was named before.
 
+use crate::statements::todos::is_to_be_done;
+
 /// The speaker, longest first.
 const SPEAKER: [&str; 7] = ["我们", "我們", "咱们", "咱們", "我", "俺", "咱"];
 /// People and things that belong to a speaker who is named before them, longest first.
@@ -34,6 +36,8 @@ const OPEN_ENDS: &str = "时 時 时候 時候 的话 的話 后 後 以后 以�
 const BACKWARD: [char; 13] = ['它', '他', '她', '牠', '这', '這', '那', '其', '该', '該', '吗', '呢', '？'];
 /// Words for what is to be done. They are carried over with the subject.
 const TO_DO: &str = "还需要 還需要 还得 還得 还要 還要 需要 必须 必須 打算 准备 準備 应该 應該 要 得 想";
+/// Characters of a clause that stands under a condition, or asks.
+const CONDITIONAL: [char; 3] = ['就', '才', '若'];
 /// The least number of characters of a fact, without the subject that it takes over.
 const LEAST: usize = 3;
 
@@ -43,6 +47,9 @@ pub(super) fn facts(sentence: &str) -> Vec<String> {
         None => (sentence, ""),
     };
     let clauses = clauses(body);
+    if are_todos(&clauses) {
+        return clauses.into_iter().map(|clause| format!("{clause}{end}")).collect();
+    }
     let Some(first) = clauses.first().filter(|first| speaker(first).is_some()) else { return Vec::new() };
     let mut subject = subject(first);
     let mut found: Vec<String> = vec![first.clone()];
@@ -54,6 +61,21 @@ pub(super) fn facts(sentence: &str) -> Vec<String> {
         found.push(fact);
     }
     found.into_iter().map(|fact| format!("{fact}{end}")).collect()
+}
+
+/// Whether each clause names something that is to be done, and none of them the speaker: 水管要修，还要给电工打电话.
+fn are_todos(clauses: &[String]) -> bool {
+    let stands_alone = |clause: &String| {
+        is_to_be_done(clause)
+            && clause.chars().filter(|c| c.is_alphanumeric()).count() > LEAST
+            && speaker(clause).is_none()
+            && !clause.contains(BACKWARD)
+            && !clause.contains(CONDITIONAL)
+            && starts(BOUND, clause).is_none()
+            && !SCOPES.split_whitespace().any(|word| clause.contains(word))
+            && !OPEN_ENDS.split_whitespace().any(|word| clause.ends_with(word))
+    };
+    clauses.len() > 1 && clauses.iter().all(stands_alone)
 }
 
 /// The clauses between commas, outside quotations and brackets.
