@@ -13,6 +13,7 @@ pub mod rules;
 mod same;
 pub mod secrets;
 pub mod sentences;
+pub mod sought;
 pub mod statements;
 pub mod text;
 pub mod time;
