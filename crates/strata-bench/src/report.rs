@@ -74,6 +74,8 @@ impl Report {
     ) {
         let row =
             Row { group: self.group.clone(), name: name.into(), value, unit, target, judged: !self.quick };
+        // A group may take minutes: each figure is printed as it comes.
+        eprintln!("  {}: {} {unit}", row.name, figure(row.value));
         self.rows.push(row);
     }
 

@@ -157,7 +157,10 @@ impl Conversation {
             false => Vec::new(),
         };
         let request = PromptRequest::new(session.clone(), message);
-        let gathering = Gathering::of_prompt(&request, Vec::new(), Some(Scope::User));
+        let gathering = Gathering {
+            answers_alone: true,
+            ..Gathering::of_prompt(&request, Vec::new(), Some(Scope::User))
+        };
         let Remembered { items, row, problem } =
             self.prompting.gather(user, RequestId(self.ids.next()), &gathering).await;
         let request_id = row.id;
@@ -172,14 +175,18 @@ impl Conversation {
         Ok(ChatReply { text, status, turn, request_id, recalled, learned, spent: Spent::default() })
     }
 
-    /// The turn right before `seq`, if it belongs to the conversation.
+    /// The turn right before `seq`, if it belongs to the conversation and gave no standing instruction.
     async fn said_before(&self, user: &UserId, session: &SessionId, seq: u64) -> Result<Option<Turn>> {
         if seq == 0 {
             return Ok(None);
         }
         let query = TurnQuery::Range { session: session.clone(), after: seq.checked_sub(2), limit: 1 };
         let turns = self.recording.store.turns(user, &query).await?;
-        Ok(turns.into_iter().find(Turn::is_in_conversation))
+        let Some(turn) = turns.into_iter().find(Turn::is_in_conversation) else { return Ok(None) };
+        // An instruction to the assistant answers no question.
+        let standing = self.prompting.standing(user, session, None).await;
+        let instructs = standing.iter().any(|memory| memory.source_turns.contains(&turn.id));
+        Ok(Some(turn).filter(|_| !instructs))
     }
 
     /// The messages for the model; only the user's message if the session cannot be read.

@@ -47,7 +47,7 @@ const PAIRS_A_BATCH: usize = 32;
 
 /// A statement to examine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statement {
+pub struct StoredStatement {
     /// The id, as the caller shows it.
     pub id: String,
     /// The text.
@@ -116,7 +116,11 @@ pub struct Problem {
 
 /// The problems of `statements`, the gravest first. The reader of `learning`, if it has one, compares the statements that are
 /// near each other; the same words with another value are found without it too.
-pub async fn examine(learning: &Learning, statements: &[Statement], now: Timestamp) -> Result<Vec<Problem>> {
+pub async fn examine(
+    learning: &Learning,
+    statements: &[StoredStatement],
+    now: Timestamp,
+) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     for (place, statement) in statements.iter().enumerate() {
         problems.extend(alone(place, statement, now));
@@ -140,7 +144,7 @@ pub async fn examine(learning: &Learning, statements: &[Statement], now: Timesta
 }
 
 /// The problems of a statement by itself.
-fn alone(place: usize, statement: &Statement, now: Timestamp) -> Vec<Problem> {
+fn alone(place: usize, statement: &StoredStatement, now: Timestamp) -> Vec<Problem> {
     let problem = |kind, why: String| Problem {
         kind,
         place,
@@ -215,7 +219,7 @@ fn junk(content: &str) -> Option<&'static str> {
 }
 
 /// Statements in the same words: all but the newest.
-fn same_words(statements: &[Statement], without: &HashSet<usize>) -> Vec<Problem> {
+fn same_words(statements: &[StoredStatement], without: &HashSet<usize>) -> Vec<Problem> {
     let mut groups: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
     for (place, statement) in statements.iter().enumerate().filter(|(place, _)| !without.contains(place)) {
         groups.entry((&statement.owner, normalised(&statement.content))).or_default().push(place);
@@ -236,7 +240,7 @@ fn same_words(statements: &[Statement], without: &HashSet<usize>) -> Vec<Problem
 }
 
 /// Pairs of statements that share many terms, the older one first.
-fn near_pairs(statements: &[Statement], without: &HashSet<usize>) -> Vec<(usize, usize)> {
+fn near_pairs(statements: &[StoredStatement], without: &HashSet<usize>) -> Vec<(usize, usize)> {
     let terms: Vec<HashSet<String>> =
         statements.iter().map(|statement| analyse(&statement.content).into_iter().collect()).collect();
     let mut by_term: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
@@ -277,7 +281,7 @@ fn near_pairs(statements: &[Statement], without: &HashSet<usize>) -> Vec<(usize,
 /// The problems of pairs, by the reader or else by their words alone.
 async fn compared(
     learning: &Learning,
-    statements: &[Statement],
+    statements: &[StoredStatement],
     pairs: &[(usize, usize)],
 ) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
@@ -355,8 +359,8 @@ pub fn shown(content: &str) -> String {
 mod tests {
     use super::*;
 
-    fn statement(id: &str, content: &str, day: i64) -> Statement {
-        Statement {
+    fn statement(id: &str, content: &str, day: i64) -> StoredStatement {
+        StoredStatement {
             id: id.to_owned(),
             content: content.to_owned(),
             kind: MemoryKind::Fact,
@@ -406,23 +410,23 @@ mod tests {
     #[test]
     fn a_statement_alone_may_be_a_secret_stale_or_unused() {
         let now = Timestamp::from_second(100 * 86_400).unwrap();
-        let check = |statement: &Statement, expected: &[ProblemKind]| {
+        let check = |statement: &StoredStatement, expected: &[ProblemKind]| {
             let found: Vec<_> = alone(0, statement, now).into_iter().map(|problem| problem.kind).collect();
             assert_eq!(found, expected, "{}", statement.content);
         };
         let secret = statement("1", "Mara's card is 4539 5787 6362 1486", 99);
         check(&secret, &[ProblemKind::Secret]);
-        let todo = Statement {
+        let todo = StoredStatement {
             kind: MemoryKind::Todo,
             was_recalled: true,
             ..statement("2", "Mara has to call the roofer", 10)
         };
         check(&todo, &[ProblemKind::StaleTodo]);
-        check(&Statement { at: Timestamp::from_second(80 * 86_400).ok(), ..todo }, &[]);
+        check(&StoredStatement { at: Timestamp::from_second(80 * 86_400).ok(), ..todo }, &[]);
         let unused = statement("3", "Mara's first bicycle was green", 10);
         check(&unused, &[ProblemKind::NeverRecalled]);
-        check(&Statement { answers: 19, ..unused.clone() }, &[]);
-        check(&Statement { was_recalled: true, ..unused }, &[]);
+        check(&StoredStatement { answers: 19, ..unused.clone() }, &[]);
+        check(&StoredStatement { was_recalled: true, ..unused }, &[]);
     }
 
     #[test]
@@ -430,7 +434,7 @@ mod tests {
         let all = [
             statement("new", "Mara plays the cello.", 9),
             statement("old", "mara plays the  cello", 3),
-            Statement { owner: "other".into(), ..statement("foreign", "Mara plays the cello", 1) },
+            StoredStatement { owner: "other".into(), ..statement("foreign", "Mara plays the cello", 1) },
         ];
         let found = same_words(&all, &HashSet::new());
         assert_eq!(kinds(&found), [(ProblemKind::Duplicate, 1)]);
@@ -443,10 +447,10 @@ mod tests {
             statement("a", "Mara rents a flat in Leipzig", 1),
             statement("b", "Mara rents a flat in Dresden", 5),
             statement("c", "The cello needs new strings", 2),
-            Statement { owner: "other".into(), ..statement("d", "Mara rents a flat in Halle", 1) },
+            StoredStatement { owner: "other".into(), ..statement("d", "Mara rents a flat in Halle", 1) },
         ];
         assert_eq!(near_pairs(&all, &HashSet::new()), [(0, 1)]);
-        let related = all.map(|one| Statement { is_related: true, ..one });
+        let related = all.map(|one| StoredStatement { is_related: true, ..one });
         assert!(near_pairs(&related, &HashSet::new()).is_empty());
     }
 

@@ -1,7 +1,7 @@
 //! Recall: from a question to the few items that answer it.
 //!
 //! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources; trigrams if no term
-//! matches) and [`walls`] removes those of other sessions. [`rank`] orders them, for each question of the message
+//! matches), [`listing`] adds all memories of a kind that is asked for, and [`walls`] removes those of other sessions. [`rank`] orders them, for each question of the message
 //! ([`multi_question`]): it leaves out repetitions and items that say nothing ([`exclusions`]), puts the newest of several
 //! statements first ([`newest_first`]), and says how likely each item helps ([`calibration`]). [`validity`] puts current memories
 //! before outdated turns, [`second_look`] asks the reader where the scores leave a doubt, and [`rerank`] reorders the best if asked
@@ -22,6 +22,7 @@ mod identifiers;
 mod index_candidates;
 mod lexical;
 mod likeness;
+mod listing;
 mod log;
 mod multi_question;
 mod newest_first;
@@ -50,9 +51,9 @@ use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reader, Reranker, T
 use strata_core::store::{Head, Store};
 
 use strata_language::content::is_courtesy;
-use strata_language::cues::is_bare_task;
+use strata_language::cues::{asked_beside_task, is_bare_task};
 
-use crate::index::Indexes;
+use crate::index::{Indexes, TextFingerprint};
 use crate::maintenance::Maintenance;
 use candidates::CandidateSet;
 use deadline::in_time;
@@ -133,7 +134,7 @@ impl Recall {
         plan: RecallPlan,
         id: RequestId,
     ) -> Result<Recalled> {
-        let request = Arc::new(request);
+        let request = Arc::new(without_task(request));
         if request.order == Order::Served && wants_nothing(&request) {
             let nothing = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
             return self.serve(user, &request, &plan, id, nothing).await;
@@ -143,6 +144,8 @@ impl Recall {
         if found.term_hits == 0 && request.similar {
             self.add_similar(&request, &plan, &mut found).await?;
         }
+        // Boxed, because the futures of all callers hold it.
+        Box::pin(self.list_kind(user, &request, &plan, &mut found)).await?;
         if plan.confined {
             self.exclude_learned_elsewhere(&request, &mut found).await?;
         }
@@ -184,4 +187,15 @@ impl Recall {
 /// client that names a threshold has asked for everything above it.
 fn wants_nothing(request: &RecallRequest) -> bool {
     is_courtesy(&request.query) || (request.score_threshold.is_none() && is_bare_task(&request.query))
+}
+
+/// A message that holds a task and a question asks memory the question alone. An earlier copy of the whole message is no
+/// answer.
+fn without_task(mut request: RecallRequest) -> RecallRequest {
+    let asked = asked_beside_task(&request.query).join(" ");
+    if !asked.is_empty() {
+        request.shown.texts.insert(TextFingerprint::new(&request.query));
+        request.query = asked;
+    }
+    request
 }

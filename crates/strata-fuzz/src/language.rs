@@ -1,7 +1,7 @@
 //! The parsers of `strata-language`: texts of people.
 
 use jiff::Timestamp;
-use strata_language::rules::{self, Message};
+use strata_language::rules::{self, SaidText};
 use strata_language::{
     content, cues, secrets as secret, sentences, statements as said, text as words, time as times,
 };
@@ -56,7 +56,7 @@ pub(crate) fn statements(data: &[u8]) {
 pub(crate) fn rules(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for name in [None, Some("Ann")] {
-        for statement in rules::extract(&Message { name, text: &text, at: now() }) {
+        for statement in rules::extract(&SaidText { name, text: &text, at: now() }) {
             assert!((0.0..=1.0).contains(&statement.confidence), "{statement:?}");
         }
     }

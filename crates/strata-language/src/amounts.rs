@@ -70,14 +70,14 @@ const NUMBER_WORDS: &str = "zero one two three four five six seven eight nine te
 const CHINESE_NUMBERS: &str = "零〇一二两兩三四五六七八九十百千万萬亿億半双雙俩倆仨几幾";
 
 /// Whether a question asks for an amount, an age, a price, a time of day or another number.
-pub fn asks_amount(question: &str) -> bool {
+pub(crate) fn asks_amount(question: &str) -> bool {
     let lower = question.to_lowercase();
     ASKED.iter().any(|asked| lower.contains(asked))
         || ASKED_IN_CHINESE.iter().any(|asked| question.contains(asked))
 }
 
 /// Whether a text has a number in it, in digits or in words.
-pub fn tells_amount(text: &str) -> bool {
+pub(crate) fn tells_amount(text: &str) -> bool {
     if text.chars().any(|c| c.is_numeric() || CHINESE_NUMBERS.contains(c)) {
         return true;
     }

@@ -1,12 +1,16 @@
 //! Cues in a message about the memory that it needs: phrases that point at an earlier conversation or at the current
-//! session, and requests that need nothing of a user's own.
+//! session, requests that need nothing of a user's own, and questions for everything of one kind.
 //!
 //! Courtesies, which need no memory either, are in [`crate::content`].
 
+mod beside;
 mod general;
+mod listing;
 mod session;
 
+pub use beside::asked_beside_task;
 pub use general::{is_bare_task, is_general_request};
+pub use listing::{Listed, listed};
 pub use session::points_at_session;
 
 /// English phrases that point at an earlier conversation, in lower case.

@@ -4,7 +4,7 @@
 //! This crate is pure: text in, values out. It knows no turn, no memory, no user and no store. Start reading at
 //! [`text`] for the terms of a search index, and at [`rules`] for the way from a message to statements.
 
-pub mod amounts;
+mod amounts;
 pub mod content;
 pub mod cues;
 mod pattern;
@@ -13,6 +13,7 @@ pub mod rules;
 mod same;
 pub mod secrets;
 pub mod sentences;
+pub mod sought;
 pub mod statements;
 pub mod text;
 pub mod time;

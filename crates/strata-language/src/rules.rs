@@ -29,7 +29,7 @@ use claim::{Hold, ReadClaim};
 pub(crate) use english::third_person as verb_in_third_person;
 pub use sentence::is_question;
 use sentence::{Clause, Language};
-pub use statement::{Known, MAX_STATEMENTS, Message, Statement, StatementKind};
+pub use statement::{Known, MAX_STATEMENTS, RuleStatement, SaidText, StatementKind};
 
 /// The factor for statements with «I think», «maybe», 可能.
 const HEDGED: f32 = 0.5;
@@ -37,8 +37,8 @@ const HEDGED: f32 = 0.5;
 const ASKED_FOR: f32 = 0.95;
 
 /// The statements of a message, at most [`MAX_STATEMENTS`].
-pub fn extract(message: &Message<'_>) -> Vec<Statement> {
-    let mut statements: Vec<(Statement, ReadClaim)> = Vec::new();
+pub fn extract(message: &SaidText<'_>) -> Vec<RuleStatement> {
+    let mut statements: Vec<(RuleStatement, ReadClaim)> = Vec::new();
     let mut subject = None;
     for clause in sentence::clauses(message.text) {
         let who = message.name.unwrap_or(match clause.language {
@@ -73,7 +73,7 @@ pub fn extract(message: &Message<'_>) -> Vec<Statement> {
     statements.into_iter().map(|(statement, _)| statement).collect()
 }
 
-fn statement(message: &Message<'_>, clause: &Clause, reading: &ReadClaim) -> Statement {
+fn statement(message: &SaidText<'_>, clause: &Clause, reading: &ReadClaim) -> RuleStatement {
     let ReadClaim { content, kind, confidence, begins, claim } = reading;
     let confidence = match (clause.asked_for, clause.hedged) {
         (_, true) => HEDGED * confidence,
@@ -94,7 +94,7 @@ fn statement(message: &Message<'_>, clause: &Clause, reading: &ReadClaim) -> Sta
         Language::English => content,
         Language::Chinese => chinese::as_written(&content, message.text),
     };
-    Statement { content, kind: *kind, confidence, valid_from: since }
+    RuleStatement { content, kind: *kind, confidence, valid_from: since }
 }
 
 /// The plan for new statements, each with its confidence, and for the known statements that are similar to them.

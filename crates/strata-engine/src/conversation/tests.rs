@@ -9,7 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::*;
+use crate::NewMemory;
 use crate::recall::tests::fixture::{World, session};
+use strata_core::memory::MemoryKind;
 use strata_core::metric::RequestMetric;
 use strata_core::store::{InMemoryStore, JobQuery, Store};
 use strata_core::turn::{HiddenReason, Turn};
@@ -364,4 +366,33 @@ async fn lines_are_counted_as_they_are_shown() {
     assert_eq!(shown[0].matches("dog sleeps").count(), 1, "{shown:?}");
     let row = world.row(&reply).await;
     assert_eq!((row.context_items, row.estimated_tokens, row.truncated), (1, 6, true));
+}
+
+/// A standing instruction guides a model. It answers a question only if the question asks for instructions.
+#[tokio::test]
+async fn a_standing_instruction_answers_no_unrelated_question() {
+    let world = World::new();
+    let instruction =
+        NewMemory { kind: MemoryKind::Instruction, ..NewMemory::new("Always give temperatures in kelvin") };
+    world.engine.memories.add(&world.user, vec![instruction]).await.unwrap();
+    let alone = async |question: &str| {
+        world.engine.conversation.chat_alone(&world.user, &session("s"), question).await.unwrap().text
+    };
+    for question in ["Where is the canoe moored?", "我的独木舟停在哪里？"] {
+        let text = alone(question).await;
+        assert!(text.starts_with("I don't know.") || text.starts_with("我不知道。"), "{question}: {text}");
+    }
+    let text = alone("Which instructions have I given you?").await;
+    assert!(text.contains("Always give temperatures in kelvin"), "{text}");
+    // Said right before the question, it is no answer either.
+    let said = world.say("t", "Always call me captain.").await;
+    let instruction = NewMemory {
+        kind: MemoryKind::Instruction,
+        source_turns: vec![said],
+        ..NewMemory::new("Always call the user captain")
+    };
+    world.engine.memories.add(&world.user, vec![instruction]).await.unwrap();
+    let reply =
+        world.engine.conversation.chat_alone(&world.user, &session("t"), "Where is the canoe moored?").await;
+    assert!(reply.unwrap().text.starts_with("I don't know."));
 }

@@ -5,7 +5,7 @@
 
 use strata_core::memory::{Memory, MemoryKind};
 use strata_language::plan::Plan;
-use strata_language::rules::{self, Known, Message, StatementKind};
+use strata_language::rules::{self, Known, SaidText, StatementKind};
 use strata_language::statements::without_orders;
 
 use super::{Said, Statement};
@@ -13,8 +13,8 @@ use super::{Said, Statement};
 /// The statements of a message, at most [`super::MAX_STATEMENTS`].
 pub fn extract(said: &Said<'_>) -> Vec<Statement> {
     let text = &*without_orders(said.text);
-    let message = Message { name: said.name, text, at: said.at };
-    let with_turn = |statement: rules::Statement| Statement {
+    let message = SaidText { name: said.name, text, at: said.at };
+    let with_turn = |statement: rules::RuleStatement| Statement {
         content: statement.content,
         kind: kind(statement.kind),
         confidence: statement.confidence,

@@ -40,6 +40,9 @@ pub(crate) struct Gathering {
     pub(crate) shown_texts: HashSet<TextFingerprint>,
     /// How many items that are already shown recall may find. This many more items are requested.
     pub(crate) shown_count: usize,
+    /// Whether the items are the answer itself, without a model that standing instructions could guide. Such an instruction
+    /// is then an item as any other.
+    pub(crate) answers_alone: bool,
 }
 
 /// The items that recall found for a prompt, and the request's row.
@@ -66,7 +69,10 @@ impl Prompting {
             Ok(recalled) => (recalled.items, None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let standing = self.instructions(user, gathering).await;
+        let standing = match gathering.answers_alone {
+            true => Vec::new(),
+            false => self.instructions(user, gathering).await,
+        };
         let is_standing = |item: &Item| standing.iter().any(|other| other.item.id() == item.id());
         let found =
             found.into_iter().filter(|found| !gathering.shows(&found.item) && !is_standing(&found.item));

@@ -21,7 +21,7 @@ const READ_AT_ONCE: u32 = 50;
 impl Prompting {
     /// The memories that are standing instructions in a session: the user's own and then the shared ones, each newest
     /// first. `within` says how far the prompt may look, instead of the setting.
-    pub(super) async fn standing(
+    pub(crate) async fn standing(
         &self,
         user: &UserId,
         session: &SessionId,

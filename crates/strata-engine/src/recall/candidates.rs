@@ -94,6 +94,8 @@ pub(crate) struct CandidateSet {
     ///
     /// [`cues::is_general_request`]: strata_language::cues::is_general_request
     pub(crate) is_general: bool,
+    /// Whether the first candidates are all memories of a kind that the question asks for.
+    pub(crate) is_list: bool,
     pub(crate) scope: Scope,
     /// The owners whose items were searched.
     pub(crate) owners: Vec<UserId>,
@@ -114,6 +116,7 @@ impl Default for CandidateSet {
             indexes: Vec::new(),
             names_time: false,
             is_general: false,
+            is_list: false,
             scope: Scope::User,
             owners: Vec::new(),
             expansion: None,

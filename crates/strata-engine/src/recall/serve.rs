@@ -1,7 +1,7 @@
 //! From candidates to the returned items: the threshold, recency, diversity and the budget.
 
 use super::Recall;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
@@ -13,7 +13,7 @@ use super::rank::mean_vector;
 use super::request::{Order, RecallPlan, RecallRequest, Recalled, RecalledItem};
 use super::summaries::keep_one_of_covered;
 use super::trace::TraceLog;
-use super::validity::keep_current_first;
+use super::validity::{keep_current_first, lift_current};
 use crate::disputes::drop_settled;
 use crate::index::TextFingerprint;
 use strata_core::error::Result;
@@ -23,15 +23,15 @@ use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Turn;
 use strata_core::vector::Vector;
-use strata_language::amounts::{asks_amount, tells_amount};
 use strata_language::content::has_content;
 use strata_language::cues;
+use strata_language::sought::lacks_answer;
 
 /// The least relevance for a general request, which needs nothing of a user's own unless it matches strongly.
 const GENERAL_THRESHOLD: f32 = 0.6;
 
-/// The relevance from which an item without a number is served to a question that asks for one.
-const LIKELY_WITHOUT_AMOUNT: f32 = 0.9;
+/// The relevance from which an item is served although it has nothing of the kind that the question seeks.
+const LIKELY_ALL_THE_SAME: f32 = 0.9;
 
 const MICROS_A_DAY: f32 = 86_400_000_000.0;
 
@@ -52,6 +52,7 @@ impl Recall {
     ) -> Result<Recalled> {
         // Boxed, because the futures of all callers hold them.
         let mut items = Box::pin(self.look_again(request, plan, &mut found)).await?;
+        lift_current(&mut found.candidates);
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
         items.extend(Box::pin(self.rerank(request, plan, &mut found)).await?);
         if let Some(trace) = trace.as_mut().filter(|_| plan.rerank) {
@@ -65,20 +66,7 @@ impl Recall {
         items.extend(self.load(&found.owners, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
         items.extend(self.load_summaries(&found, &chosen).await?);
         let mut recalled = nothing_yet(request_id, &found);
-        for (candidate, score) in chosen {
-            if let Some(item) = items.remove(&candidate.id) {
-                if lacks_amount(request, plan, &item, candidate.relevance) {
-                    trace.iter_mut().for_each(|trace| trace.settle(candidate.id, Outcome::BelowThreshold));
-                    continue;
-                }
-                recalled.items.push(RecalledItem {
-                    item,
-                    shortened: None,
-                    score,
-                    relevance: candidate.relevance,
-                });
-            }
-        }
+        recalled.items = answering(request, plan, chosen, items, &mut trace);
         keep_one_of_covered(&mut recalled.items);
         newer_side_first(&mut recalled.items);
         recalled.path = path_of(&recalled.items, found.path);
@@ -293,13 +281,40 @@ fn nothing_yet(request_id: RequestId, found: &CandidateSet) -> Recalled {
     }
 }
 
-/// Whether an item cannot answer a question for a number, because it tells none.
-fn lacks_amount(request: &RecallRequest, plan: &RecallPlan, item: &Item, relevance: f32) -> bool {
-    request.order == Order::Served
-        && plan.score_threshold > 0.0
-        && relevance < LIKELY_WITHOUT_AMOUNT
-        && asks_amount(&request.query)
-        && !tells_amount(item.content())
+/// The chosen items in their order, without those that cannot answer. A memory stays if the turn that it replaced is among them.
+fn answering(
+    request: &RecallRequest,
+    plan: &RecallPlan,
+    chosen: Vec<(Candidate, f32)>,
+    mut items: HashMap<ItemId, Item>,
+    trace: &mut Option<TraceLog>,
+) -> Vec<RecalledItem> {
+    let replacing: HashSet<ItemId> =
+        chosen.iter().filter_map(|(candidate, _)| candidate.replaced_by).collect();
+    let mut answering = Vec::with_capacity(chosen.len());
+    for (Candidate { id, relevance, .. }, score) in chosen {
+        let Some(item) = items.remove(&id) else { continue };
+        if !replacing.contains(&id) && lacks_kind(request, plan, &item, relevance) {
+            trace.iter_mut().for_each(|trace| trace.settle(id, Outcome::BelowThreshold));
+            continue;
+        }
+        answering.push(RecalledItem { item, shortened: None, score, relevance });
+    }
+    answering
+}
+
+/// Whether an item cannot answer a question, because it has nothing of the kind that the question seeks: no number, no name. The
+/// name of a speaker may be the answer.
+fn lacks_kind(request: &RecallRequest, plan: &RecallPlan, item: &Item, relevance: f32) -> bool {
+    if request.order != Order::Served || plan.score_threshold <= 0.0 || relevance >= LIKELY_ALL_THE_SAME {
+        return false;
+    }
+    match item {
+        Item::Turn(Turn { name: Some(name), content, .. }) => {
+            lacks_answer(&request.query, &format!("{name}: {content}"))
+        }
+        other => lacks_answer(&request.query, other.content()),
+    }
 }
 
 /// The most relevant candidates, without a threshold.

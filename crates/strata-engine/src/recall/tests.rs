@@ -7,6 +7,7 @@ mod exclusions;
 mod filtering;
 pub(crate) mod fixture;
 mod identifiers;
+mod listing;
 mod models;
 mod pipeline;
 mod request_log;

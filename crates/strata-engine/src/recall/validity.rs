@@ -52,6 +52,20 @@ pub(super) fn current_first(found: &mut CandidateSet, request: &RecallRequest, p
     }
 }
 
+/// Makes each current memory at least as relevant as the turn that it replaced. Whatever raises or lowers single items after
+/// the ranking, an outdated turn is never served without the statement that holds now.
+pub(super) fn lift_current(candidates: &mut [Candidate]) {
+    let outdated: Vec<(ItemId, f32)> = candidates
+        .iter()
+        .filter_map(|candidate| candidate.replaced_by.map(|current| (current, candidate.relevance)))
+        .collect();
+    for (current, relevance) in outdated {
+        if let Some(memory) = candidates.iter_mut().find(|candidate| candidate.id == current) {
+            memory.relevance = memory.relevance.max(relevance);
+        }
+    }
+}
+
 /// The memory that makes a candidate outdated, and its position among the candidates if it has one.
 fn current_of(
     found: &CandidateSet,

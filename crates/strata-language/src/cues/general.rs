@@ -167,7 +167,26 @@ pub fn is_general_request(message: &str) -> bool {
     is_chinese_request(&folded) || (is_english_request(&folded) && !names_someone(&first))
 }
 
+/// Whether a sentence gives the model a task, whatever it refers to.
+pub(super) fn is_task(sentence: &str) -> bool {
+    let folded = fold(sentence);
+    chinese_task(&folded).is_some() || english_task(&folded).is_some()
+}
+
+/// Whether a sentence refers to something that the user may have spoken about.
+pub(super) fn refers_to_own(sentence: &str) -> bool {
+    let folded = fold(sentence);
+    words(&folded).iter().any(|word| has_word(OWN, word))
+        || CHINESE_OWN.iter().any(|own| folded.contains(own))
+        || names_someone(sentence)
+}
+
 fn is_english_request(folded: &str) -> bool {
+    english_task(folded).is_some_and(|rest| !rest.split(' ').any(|word| has_word(OWN, word)))
+}
+
+/// What an English task is about: its words without politeness and beginning.
+fn english_task(folded: &str) -> Option<String> {
     let words: Vec<&str> = words(folded);
     let polite = words.iter().take_while(|word| has_word(POLITE, word)).count();
     let said = words[polite..].join(" ");
@@ -177,12 +196,11 @@ fn is_english_request(folded: &str) -> bool {
         |text: &str| BEGINNINGS.iter().find(|begin| text.starts_with(**begin)).map(|begin| begin.len());
     let start = begun(&said).map(|length| &said[length..]);
     let start = start.or_else(|| begun(&whole).map(|length| &whole[length..]));
-    let rest = match (start, is_task) {
-        (Some(rest), _) => rest,
-        (None, true) => said.as_str(),
-        (None, false) => return false,
-    };
-    !rest.split(' ').any(|word| has_word(OWN, word))
+    match (start, is_task) {
+        (Some(rest), _) => Some(rest.to_owned()),
+        (None, true) => Some(said),
+        (None, false) => None,
+    }
 }
 
 /// Whether a request names a person or thing of the user's: a capital after a preposition, or a possessive.
@@ -198,16 +216,20 @@ fn names_someone(request: &str) -> bool {
 }
 
 fn is_chinese_request(folded: &str) -> bool {
+    let Some(rest) = chinese_task(folded) else { return false };
+    let rest = rest.replace("给我", "").replace("帮我", "");
+    !CHINESE_OWN.iter().any(|own| rest.contains(own))
+}
+
+/// What a Chinese task is about: its text without politeness and verb.
+fn chinese_task(folded: &str) -> Option<&str> {
     let mut said = folded.trim_start();
     while let Some(polite) =
         CHINESE_POLITE.iter().filter(|polite| said.starts_with(**polite)).max_by_key(|p| p.len())
     {
         said = said[polite.len()..].trim_start();
     }
-    let Some(task) = CHINESE_TASKS.iter().find(|task| said.starts_with(**task)) else { return false };
-    let rest = &said[task.len()..];
-    let rest = rest.replace("给我", "").replace("帮我", "");
-    !CHINESE_OWN.iter().any(|own| rest.contains(own))
+    CHINESE_TASKS.iter().find_map(|task| said.strip_prefix(task))
 }
 
 /// Whether a list, with spaces between its words, has a word.

@@ -7,7 +7,7 @@ pub const MAX_STATEMENTS: usize = 3;
 
 /// A user's message, as the rules read it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Message<'a> {
+pub struct SaidText<'a> {
     /// The speaker's name, if the client gave one.
     pub name: Option<&'a str>,
     /// The text, without the parts that Strata injected.
@@ -31,7 +31,7 @@ pub enum StatementKind {
 
 /// One atomic statement that can be understood alone, in the language of the speaker.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statement {
+pub struct RuleStatement {
     /// The statement in the third person («The user lives in Lisbon», 用户住在里斯本).
     pub content: String,
     /// The kind of the statement.

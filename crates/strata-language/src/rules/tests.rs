@@ -5,8 +5,8 @@ use crate::plan::{Fate, Novelty, TodoEnd};
 
 const NOW: &str = "2024-05-08T12:00:00Z";
 
-fn said<'a>(text: &'a str, name: Option<&'a str>) -> Message<'a> {
-    Message { name, text, at: NOW.parse().unwrap() }
+fn said<'a>(text: &'a str, name: Option<&'a str>) -> SaidText<'a> {
+    SaidText { name, text, at: NOW.parse().unwrap() }
 }
 
 fn contents(text: &str) -> Vec<String> {
@@ -17,7 +17,7 @@ fn current(content: &str) -> Known<'_> {
     Known { content, is_current: true }
 }
 
-fn reconcile_all(new: &[Statement], known: &[Known<'_>]) -> crate::plan::Plan {
+fn reconcile_all(new: &[RuleStatement], known: &[Known<'_>]) -> crate::plan::Plan {
     let new: Vec<_> = new.iter().map(|one| (one.content.as_str(), one.confidence)).collect();
     reconcile(&new, known)
 }

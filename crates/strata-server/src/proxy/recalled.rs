@@ -44,23 +44,22 @@ impl Recalled {
 }
 
 /// Whether a chat is recorded, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 pub(crate) enum Recorded {
     /// It is not recorded.
+    #[strum(serialize = "false")]
     Never,
     /// Before its end is passed on.
+    #[strum(serialize = "true")]
     BeforeTheEnd,
     /// Perhaps after its end is passed on: as the settings say, when the client fetches it, or when the store works again.
+    #[strum(serialize = "later")]
     Later,
 }
 
 impl Recorded {
     fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "false",
-            Self::BeforeTheEnd => "true",
-            Self::Later => "later",
-        }
+        self.into()
     }
 }
 

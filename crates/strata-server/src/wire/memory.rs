@@ -252,8 +252,9 @@ pub(crate) struct AddedMemory {
 }
 
 /// The kind of a change.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 pub(crate) enum AddEvent {
     /// The memory is new.
     Add,
@@ -267,12 +268,7 @@ pub(crate) enum AddEvent {
 
 impl AddEvent {
     pub(crate) fn as_str(&self) -> &'static str {
-        match self {
-            Self::Add => "ADD",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-            Self::None => "NONE",
-        }
+        self.into()
     }
 }
 

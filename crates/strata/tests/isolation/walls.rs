@@ -26,7 +26,8 @@ struct Walled {
 }
 
 impl Walled {
-    /// Records a conversation in the other session, lets Strata learn from it, and adds a memory for that session.
+    /// Records a conversation in the other session, lets Strata learn from it, and adds a memory and a standing instruction for
+    /// that session.
     fn new(server: &Server, key: Option<String>, user: &str) -> Self {
         let mut client = server.client();
         let document = send(&mut client, key.as_deref(), "GET", "/openapi.json", &[], None).json();
@@ -39,12 +40,14 @@ impl Walled {
         walled.call("POST", "/v1/chat/completions", &[], chat);
         let memory = json!({ "text": format!("walks in the garden of {MARKER}"), "run_id": OTHER });
         walled.call("POST", "/memories", &[], memory);
+        let instruction = json!({ "text": format!("mentions {MARKER} in every reply"), "kind": "instruction", "run_id": OTHER });
+        walled.call("POST", "/memories", &[], instruction);
         let shared = |memories: &Value| {
             let found = memories["results"].as_array().unwrap().iter();
             found.filter(|memory| memory["memory"].as_str().unwrap().contains(MARKER)).count()
         };
         let list = format!("/memories?user_id={user}");
-        while shared(&walled.call("GET", &list, &[], Value::Null)) < 2 {}
+        while shared(&walled.call("GET", &list, &[], Value::Null)) < 3 {}
         walled
     }
 
@@ -84,6 +87,7 @@ impl Walled {
         }
         assert!(asked > 150, "{asked} questions were answered: the others were refused for another reason");
         self.check_tools();
+        self.check_instructions();
         // There is something to be seen: the session itself is shown it.
         for (path, mut body) in [
             ("/search", json!({ "query": "which garden" })),
@@ -109,11 +113,21 @@ impl Walled {
         }
     }
 
+    /// Every chat of the other session holds its standing instruction, whatever it asks.
+    fn check_instructions(&mut self) {
+        let asked = json!({ "messages": [{ "role": "user", "content": "How deep is the Baltic?" }], "memory_id": OTHER });
+        for path in ["/v1/chat/completions", "/v1/messages", "/api/chat", "/openai/v1/chat/completions"] {
+            let answer = send(&mut self.client, self.key.as_deref(), "POST", path, &[], Some(&asked)).text();
+            assert!(answer.contains(&format!("mentions {MARKER}")), "{path}: {answer}");
+        }
+    }
+
     fn check_tools(&mut self) {
         for arguments in [
             json!({ "query": "which garden" }),
             json!({ "query": "what did I say last time", "threshold": 0, "limit": 1000 }),
             json!({ "query": "我喜欢什么", "scope": "user", "threshold": 0 }),
+            json!({ "query": "Which instructions have I given you?" }),
         ] {
             let params = json!({ "name": "search_memories", "arguments": arguments });
             let mut call = tools::message("tools/call", params);
@@ -143,7 +157,8 @@ fn bodies(fields: &Map<String, Value>, question: &str) -> Vec<Value> {
         _ => json!({ "query": words }),
     };
     let mut questions = tempting("query", &nobody);
-    questions.extend(["我喜欢什么", "之前说过的花园", "what do I like"].map(Value::from));
+    let kinds = ["我喜欢什么", "之前说过的花园", "what do I like", "which instructions have I given you?"];
+    questions.extend(kinds.map(Value::from));
     let mut bodies: Vec<Value> = questions.into_iter().map(ask).collect();
     // Names of a user lift the wall; names of a session choose another one.
     let named = [

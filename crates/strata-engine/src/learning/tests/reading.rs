@@ -459,7 +459,7 @@ async fn an_explanation_changes_nothing() {
 /// Statements in other words, which only a reader compares: a change, a repetition, and doubtful ones of both.
 #[tokio::test]
 async fn hygiene_finds_what_the_reader_is_sure_of() {
-    use crate::hygiene::{ProblemKind, Statement, examine};
+    use crate::hygiene::{ProblemKind, StoredStatement, examine};
     let pairs = [
         ("ferry to Sark", "ferry to Herm", Relation::Replaces, 0.85),
         ("oak loom by the stairs", "loom of oak by the stairs", Relation::Repeats, 0.97),
@@ -468,7 +468,7 @@ async fn hygiene_finds_what_the_reader_is_sure_of() {
     ];
     let world = World::new();
     let engine = reading(&world, &pairs);
-    let statements: Vec<Statement> = [
+    let statements: Vec<StoredStatement> = [
         "Ilse takes the ferry to Sark on Fridays in summer",
         "On Fridays in summer Ilse takes the early ferry to Herm",
         "Ilse keeps an oak loom by the stairs",
@@ -480,7 +480,7 @@ async fn hygiene_finds_what_the_reader_is_sure_of() {
     ]
     .iter()
     .enumerate()
-    .map(|(place, content)| Statement {
+    .map(|(place, content)| StoredStatement {
         id: place.to_string(),
         content: (*content).to_owned(),
         kind: MemoryKind::Fact,

@@ -169,3 +169,43 @@ async fn a_late_reader_leaves_the_scores_and_is_named() {
     assert_eq!((recalled.error_stage, recalled.late), (None, Some(LateStage::SecondLook)));
     assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
 }
+
+/// The reader likes the words of the outdated turn; what replaced it is served before it all the same.
+#[tokio::test]
+async fn a_judgement_serves_no_outdated_turn_alone() {
+    let world = World::new();
+    world.say("a", "I live in Ghent.").await;
+    world.engine.learning.learn_all().await.unwrap();
+    world.clock.forward(86_400);
+    world.say("b", "I moved to Bruges.").await;
+    world.engine.learning.learn_all().await.unwrap();
+    let request = explained("Ghent or where abouts tonight then");
+    let recalled = with(&world, &Judges::new("Ghent")).recall.ask(&world.user, &request).await.unwrap();
+    let candidates = &recalled.trace.as_ref().unwrap().candidates;
+    for judgement in [4.0, -4.0] {
+        assert!(candidates.iter().any(|found| found.judged == Some(judgement)), "{candidates:#?}");
+    }
+    let found = contents(&recalled);
+    assert!(found.contains(&"I live in Ghent.".to_owned()), "{found:?}");
+    assert_eq!(found[0], "The user lives in Bruges", "{found:?}");
+}
+
+/// With vectors, a question is read even if its words match an item well: it may be about the same thing and not answered.
+#[tokio::test]
+async fn a_question_is_read_in_spite_of_its_words() {
+    let world = World::new();
+    world.say("a", "the tall lamp in the kitchen hangs above the long table near our window").await;
+    world.say("b", "our journey went well and the boat came back").await;
+    let embedded = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
+    embedded.maintenance.maintain_all().await.unwrap();
+    let ask = async |query: &str, reader: &Arc<Judges>| {
+        let engine = embedded.clone().with_reader(Arc::clone(reader) as _);
+        contents(&engine.recall.ask(&world.user, &RecallRequest::new(query)).await.unwrap())
+    };
+    let question = "which lamp hangs in the kitchen?";
+    assert_eq!(ask(question, &Judges::new("lamp")).await.len(), 1);
+    assert!(ask(question, &Judges::new("nothing")).await.is_empty(), "the reader sees no answer");
+    let unread = Judges::new("nothing");
+    assert_eq!(ask("the lamp in the kitchen above the long table", &unread).await.len(), 1);
+    assert!(unread.read().is_empty(), "what is no question and fits clearly is not read");
+}

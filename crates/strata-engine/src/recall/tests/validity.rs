@@ -3,7 +3,7 @@
 use super::fixture::*;
 use crate::recall::{Order, RecallRequest};
 use strata_core::id::ItemId;
-use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Store};
+use strata_core::store::{Change, ItemKinds, MemoryQuery, MemorySelect, Store};
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
@@ -165,4 +165,26 @@ async fn a_turn_without_text_is_never_recalled() {
         }
     }
     assert_eq!(world.ask("user").await, ["the user likes the assistant"]);
+}
+
+/// A question for a number that only the outdated turn tells is answered by the statement that holds now as well.
+#[tokio::test]
+async fn an_outdated_turn_is_not_served_without_its_replacement() {
+    let world = World::new();
+    let turn = tell(&world, "2024-03-01", "I live in Ghent at number 41.").await;
+    let learned = MemoryQuery::new(MemorySelect::Current { as_of: None });
+    let old = world.store.memories(&world.user, &learned).await.unwrap();
+    let new = world.remember("The user lives in Bruges").await;
+    for memory in &old {
+        let change =
+            Change::CloseMemory { id: memory.id, valid_to: world.engine.now(), replaced_by: Some(new) };
+        world.apply(change).await;
+    }
+    assert!(!old.is_empty());
+    let question = "What number do I live at in Ghent, and how many?";
+    let recalled =
+        world.recall(&RecallRequest { score_threshold: Some(0.1), ..RecallRequest::new(question) }).await;
+    let found = ids(&recalled);
+    assert!(found.contains(&ItemId::Turn(turn)), "{recalled:#?}");
+    assert_eq!(found.first(), Some(&ItemId::Memory(new)), "{recalled:#?}");
 }

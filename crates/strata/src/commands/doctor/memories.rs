@@ -12,7 +12,7 @@ use strata_core::store::{MemoryQuery, MemorySelect, MetricQuery};
 use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ItemId, MemoryId, UserId};
 use strata_engine::Engine;
-use strata_engine::hygiene::{self, Problem, ProblemKind, Statement};
+use strata_engine::hygiene::{self, Problem, ProblemKind, StoredStatement};
 use strata_import::Mem0File;
 
 use super::{Args, mending};
@@ -22,7 +22,7 @@ use crate::output::{Output, can_ask, note};
 
 /// The statements, and the memories of the store that they are; none for a file.
 struct Examined {
-    statements: Vec<Statement>,
+    statements: Vec<StoredStatement>,
     memories: Vec<(UserId, Memory)>,
     /// The users of whose answers too few are known.
     little_used: Vec<UserId>,
@@ -105,7 +105,7 @@ fn write(to: &Path, text: &str) -> Outcome {
     Ok(())
 }
 
-fn in_json<'a>(problem: &'a Problem, statements: &'a [Statement]) -> ProblemJson<'a> {
+fn in_json<'a>(problem: &'a Problem, statements: &'a [StoredStatement]) -> ProblemJson<'a> {
     let (one, other) = (&statements[problem.place], problem.other.map(|other| &statements[other]));
     ProblemJson {
         problem,
@@ -132,7 +132,7 @@ async fn of_store(engine: &Engine, user: Option<UserId>) -> Outcome<Examined> {
         }
         for memory in memories {
             let session = memory.session.as_ref().map(|session| format!("/{session}")).unwrap_or_default();
-            examined.statements.push(Statement {
+            examined.statements.push(StoredStatement {
                 id: memory.id.to_string(),
                 content: memory.content.clone(),
                 kind: memory.kind,
@@ -178,7 +178,7 @@ fn of_file(file: &Mem0File, user: Option<&UserId>) -> Examined {
         .iter()
         .filter(|memory| user.is_none_or(|user| memory.user.as_deref() == Some(user.as_str())))
         .cloned()
-        .map(|memory| Statement {
+        .map(|memory| StoredStatement {
             id: memory.id,
             content: memory.content,
             kind: MemoryKind::Fact,

@@ -6,7 +6,7 @@ use strata_core::UserId;
 use strata_core::memory::{Memory, MemoryNotes, TodoState};
 use strata_core::store::{Change, ChangeSet};
 use strata_engine::Engine;
-use strata_engine::hygiene::{self, Problem, ProblemKind, Statement};
+use strata_engine::hygiene::{self, Problem, ProblemKind, StoredStatement};
 
 use crate::failure::Outcome;
 use crate::output::{ask, note};
@@ -22,7 +22,7 @@ enum Choice {
 /// statements that are gone.
 pub(super) async fn each(
     problems: &[Problem],
-    statements: &[Statement],
+    statements: &[StoredStatement],
     yes: bool,
     mut apply: impl AsyncFnMut(&Problem) -> Outcome,
 ) -> Outcome<HashSet<usize>> {
@@ -59,7 +59,7 @@ fn remedy(kind: ProblemKind) -> &'static str {
     }
 }
 
-fn asked(problem: &Problem, statements: &[Statement]) -> Outcome<Choice> {
+fn asked(problem: &Problem, statements: &[StoredStatement]) -> Outcome<Choice> {
     let one = &statements[problem.place];
     note(format_args!("\n{}: {}", problem.kind.as_str(), hygiene::shown(&one.content)));
     if let Some(other) = problem.other.map(|other| &statements[other]) {
