@@ -324,7 +324,7 @@ fn judged(old: usize, new: usize, reading: &PairReading, is_lasting: bool) -> Op
 
 /// Whether a statement tells of the past or gives a cause, and a later one does not deny it: what was done about a cause
 /// does not make the cause untrue.
-fn stays_true(old: &Statement, new: &str) -> bool {
+fn stays_true(old: &StoredStatement, new: &str) -> bool {
     (old.kind == MemoryKind::Event || tells_cause(&old.content)) && !denies(new)
 }
 
@@ -458,7 +458,7 @@ mod tests {
     fn a_cause_is_not_out_of_date_by_what_was_done_about_it() {
         let mut reading = PairReading::default();
         reading.0[Relation::Replaces as usize] = 0.97;
-        let check = |old: &Statement, new: &str, expected: bool| {
+        let check = |old: &StoredStatement, new: &str, expected: bool| {
             let problem = judged(0, 1, &reading, stays_true(old, new));
             assert_eq!(problem.is_some(), expected, "{} / {new}", old.content);
         };
@@ -477,7 +477,8 @@ mod tests {
             check(&statement("cause", cause, 1), later, false);
             check(&statement("cause", cause, 1), denial, true);
         }
-        let event = Statement { kind: MemoryKind::Event, ..statement("e", "Mara sold the cello in May", 1) };
+        let event =
+            StoredStatement { kind: MemoryKind::Event, ..statement("e", "Mara sold the cello in May", 1) };
         check(&event, "Mara has a new cello", false);
         check(&statement("home", "Mara rents a flat in Leipzig", 1), "Mara moved to Dresden", true);
     }

@@ -55,7 +55,9 @@ pub use persons::{begins_with_pronoun, is_task_of_another, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, mix_scripts, pieces, rough_length};
 pub use plainly::plainly;
 pub use same_fact::is_same_fact;
-pub use sense::{denies, refers_back, says_done, says_done_elsewhere, says_postponed, takes_back, tells_cause};
+pub use sense::{
+    denies, refers_back, says_done, says_done_elsewhere, says_postponed, takes_back, tells_cause,
+};
 pub use todos::without_done;
 pub use unnamed::{is_vague, names_topic};
 pub use values::{content_terms, has_new_clause, has_new_values, says_more, share_content};
