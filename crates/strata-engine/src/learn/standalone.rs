@@ -168,7 +168,7 @@ impl Message<'_> {
     /// Whether a fragment belongs to the sentence before it: that one announces it, or it is a Chinese clause that leaves out
     /// its subject.
     fn is_led(&self, fragment: &ReadSentence) -> bool {
-        let before = self.explaining(fragment).filter(|place| place + 1 == self.found.len());
+        let before = self.explaining(fragment, Need::Required).filter(|place| place + 1 == self.found.len());
         before.is_some_and(|place| is_lead_in(&self.found[place].text) || is_chinese_fragment(&fragment.text))
     }
 
@@ -206,7 +206,7 @@ impl Message<'_> {
             give_up(sentence, need);
             return false;
         }
-        if let Some(place) = self.explaining(sentence) {
+        if let Some(place) = self.explaining(sentence, need) {
             return self.join(place, sentence, need);
         }
         if self.found.is_empty() && !sentence.before.is_empty() && sentence.before != self.outside {
@@ -219,19 +219,22 @@ impl Message<'_> {
         }
         // A short message goes on with what its speaker said, and often changes it.
         let may_stand = need == Need::Required && self.is_only && !self.previous.by_other;
-        if !self.quote(sentence, need) && (!may_stand || is_chinese_fragment(&sentence.text)) {
+        // «Spill the beans!» behind other sentences answers nothing.
+        let may_quote = self.found.is_empty() || !is_bare(&sentence.text);
+        if !(may_quote && self.quote(sentence, need)) && (!may_stand || is_chinese_fragment(&sentence.text)) {
             give_up(sentence, need);
         }
         false
     }
 
     /// The place of the nearest sentence of the message that names something which a later one may mean.
-    fn explaining(&self, sentence: &ReadSentence) -> Option<usize> {
+    fn explaining(&self, sentence: &ReadSentence, need: Need) -> Option<usize> {
         let near = self.found.iter().enumerate().rev().take(LOOK_BACK);
         let mut near = near.take_while(|(_, before)| may_explain(before.verdict));
         let names = |before: &ReadSentence| {
             let said = told(before);
-            let is_said = before.verdict == KEPT || !names_nothing(said) && !is_courtesy(said);
+            let is_topic = need == Need::Required && !names_nothing(said) && !is_courtesy(said);
+            let is_said = before.verdict == KEPT || is_topic;
             is_said
                 && names_topic(said)
                 && !is_condition(before)
@@ -575,6 +578,21 @@ mod tests {
         let material = Verdict::Form(LeftOut::Material);
         let read = sentences(&[("A ketch has two masts.", material), ("It's lovely.", KEPT)], "");
         assert!(told(&standing_alone(read, &Previous::default())).is_empty(), "others speak of it");
+    }
+
+    #[test]
+    fn what_is_said_in_between_answers_nothing() {
+        let small_talk = Verdict::NotOwn(Voice::SmallTalk);
+        let asked = "I met the harbour pilot.";
+        let previous = Previous { text: asked.to_owned(), by_other: true, ..Previous::default() };
+        let read = sentences(&[("Really?", small_talk), ("Fair winds!", KEPT)], asked);
+        assert!(told(&standing_alone(read, &previous)).is_empty());
+        let mut read = sentences(
+            &[("Congrats on your new mooring.", small_talk), ("I sailed all of Monday.", KEPT)],
+            "",
+        );
+        read[1].reading.unclear = 0.6;
+        assert_eq!(told(&standing_alone(read, &Previous::default())), ["I sailed all of Monday."]);
     }
 
     #[test]
