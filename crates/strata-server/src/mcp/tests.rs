@@ -406,20 +406,3 @@ async fn summaries_of_a_model_stand_in_the_context() {
     let all = context(8).await;
     assert_eq!(all.get("summaries"), None, "its messages are shown: {all}");
 }
-
-#[tokio::test]
-async fn a_search_for_summaries_finds_them() {
-    let server = with_window().await;
-    let search = async |kinds: Value| {
-        let arguments = json!({"query": "Where was the relay of the kiln replaced?", "kinds": kinds});
-        done(&server, Some("ada"), "search_memories", arguments).await
-    };
-    let found = search(json!(["summary"])).await;
-    let results = found["results"].as_array().unwrap();
-    assert_eq!(results.len(), 1, "{found}");
-    assert_eq!(
-        (&results[0]["kind"], &results[0]["memory"]),
-        (&json!("summary"), &json!("The relay of the kiln was replaced in Gdansk."))
-    );
-    assert!(!search(json!(["turn", "memory"])).await.to_string().contains("Gdansk"));
-}

@@ -216,7 +216,7 @@ async fn search(
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::{TestServer, with_window};
+    use crate::testing::TestServer;
 
     async fn with_tea() -> TestServer {
         let server = TestServer::new();
@@ -262,37 +262,6 @@ mod tests {
             item["relevance"] = json!("positive");
         }
         insta::assert_snapshot!("found", serde_json::to_string_pretty(&shown).unwrap());
-    }
-
-    #[tokio::test]
-    async fn summaries_are_a_kind_of_their_own() {
-        let server = with_window().await;
-        let search = async |extra: Value| {
-            let mut body = json!({"query": "Where was the relay of the kiln replaced?", "user_id": "ada"});
-            body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            server.post("/search", body).await.json()
-        };
-        let written = "The relay of the kiln was replaced in Gdansk.";
-        for extra in [
-            json!({"kinds": ["summary"]}),
-            json!({"kinds": ["summary"], "session_id": "kiln"}),
-            json!({"kinds": ["summary"], "session_id": "kiln", "scope": "session"}),
-            json!({"kinds": ["summary"], "session_id": "elsewhere"}),
-        ] {
-            let answer = search(extra.clone()).await;
-            assert_eq!(found(&answer), [written], "{extra} {answer}");
-            assert_eq!(
-                (&answer["results"][0]["kind"], &answer["retrieval_path"]),
-                (&json!("summary"), &json!("summaries_only"))
-            );
-        }
-        for extra in [
-            json!({"kinds": ["turn"]}),
-            json!({"kinds": ["summary"], "session_id": "elsewhere", "scope": "session"}),
-            json!({"kinds": ["summary"], "user_id": "eve"}),
-        ] {
-            assert!(!found(&search(extra.clone()).await).contains(&written), "{extra}");
-        }
     }
 
     #[tokio::test]
