@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
 use super::covered::without_covered;
-use super::disputed::newer_side_first;
+use super::disputed::{lift_disputed, newer_side_first};
 use super::diversity::{mmr, with_recency};
 use super::exclusions::ExclusionReason;
 use super::rank::mean_vector;
@@ -53,6 +53,7 @@ impl Recall {
         // Boxed, because the futures of all callers hold them.
         let mut items = Box::pin(self.look_again(request, plan, &mut found)).await?;
         lift_current(&mut found.candidates);
+        lift_disputed(&mut found.candidates, &items);
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
         items.extend(Box::pin(self.rerank(request, plan, &mut found)).await?);
         if let Some(trace) = trace.as_mut().filter(|_| plan.rerank) {
