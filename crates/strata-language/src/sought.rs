@@ -80,6 +80,7 @@ mod tests {
             ("Who repaired the roof?", "My uncle repaired the roof"),
             ("Who repaired the roof?", "Okafor repaired the roof"),
             ("When is the regatta?", "The regatta is on the last Sunday of June"),
+            ("When does the ferry leave?", "The ferry leaves at six"),
             ("When did we move?", "We have moved to the island"),
             ("Who repaired the roof? And when is the regatta?", "The regatta is on Sunday"),
             ("Where do I live?", "I live by the sea"),

@@ -57,7 +57,6 @@ pub use plainly::plainly;
 pub use same_fact::is_same_fact;
 pub use sense::{
     denies, refers_back, says_done, says_done_elsewhere, says_postponed, takes_back, tells_cause,
-    tells_change,
 };
 pub use todos::without_done;
 pub use unnamed::{is_vague, names_topic};

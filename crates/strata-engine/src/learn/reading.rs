@@ -15,7 +15,7 @@ use super::Standing;
 use super::standalone::Previous;
 
 /// The probability from which the only sentence of a message is the user's own and worth remembering.
-const ALONE: f32 = 0.58;
+const ALONE: f32 = 0.5;
 /// The same for a sentence in the midst of others: their context makes the reader more careful.
 const AMONG: f32 = 0.4;
 /// The share of that probability from which a sentence may change what is remembered, though it is no memory alone.

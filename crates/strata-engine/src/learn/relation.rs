@@ -1,14 +1,11 @@
 //! Decides how a new statement changes the memories near it, by the relations that a reader finds.
 
 use strata_core::ports::{PairReading, Relation};
-use strata_language::statements::tells_change;
 
 use super::Standing;
 
 /// The probability from which a change is applied. At 0.5 fewer old values stay, and as many true ones are lost.
 const CHANGE: f32 = 0.6;
-/// The same for a statement whose words tell of a change: «… now».
-const TOLD_CHANGE: f32 = 0.5;
 /// The same for a sentence that is no memory itself.
 const SURE: f32 = 0.9;
 /// The probability from which two statements are in dispute.
@@ -54,8 +51,8 @@ pub(crate) enum Decision {
 }
 
 /// Decides by the relations of a statement to its candidates. The most probable change wins; only one memory, with those
-/// that say the same, is changed by a statement. `said` are its words.
-pub(crate) fn decide(relations: &[PairReading], standing: Standing, said: &str) -> Decision {
+/// that say the same, is changed by a statement.
+pub(crate) fn decide(relations: &[PairReading], standing: Standing) -> Decision {
     let most = |of: fn(&PairReading) -> f32| {
         let places = relations.iter().enumerate().map(|(place, reading)| (place, of(reading)));
         places.max_by(|(_, a), (_, b)| a.total_cmp(b))
@@ -66,11 +63,7 @@ pub(crate) fn decide(relations: &[PairReading], standing: Standing, said: &str) 
         return Decision::New;
     };
     let replaces = relations[place].of(Relation::Replaces) >= relations[place].of(Relation::Ends);
-    let least = match standing {
-        Standing::AsSureChange => SURE,
-        _ if tells_change(said) => TOLD_CHANGE,
-        _ => CHANGE,
-    };
+    let least = if standing == Standing::AsSureChange { SURE } else { CHANGE };
     match (certainty, repeats) {
         (change, _) if change >= least && replaces => Decision::Replaces { place, certainty },
         (change, _) if change >= least => Decision::Ends { place, certainty },
@@ -115,7 +108,7 @@ mod tests {
     #[test]
     fn the_surest_change_wins() {
         let check = |relations: &[PairReading], expected: Decision| {
-            assert_eq!(decide(relations, Standing::Kept, "Nora rows for Kiel"), expected)
+            assert_eq!(decide(relations, Standing::Kept), expected)
         };
         check(&[], Decision::New);
         check(&[pair(0.1, 0.1, 0.1)], Decision::New);
@@ -127,12 +120,10 @@ mod tests {
         check(&[pair(0.0, 0.0, 0.3)], Decision::New);
         let likely = [pair(0.0, 0.75, 0.0)];
         assert_eq!(
-            decide(&likely, Standing::AsSureChange, "Nora rows for Kiel now"),
+            decide(&likely, Standing::AsSureChange),
             Decision::New,
             "small talk changes what it surely changes"
         );
-        let told = decide(&[pair(0.0, 0.55, 0.0)], Standing::Kept, "Nora rows for Kiel now");
-        assert_eq!(told, Decision::Replaces { place: 0, certainty: 0.55 });
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Learning {
                         memory: statement.content.clone(),
                         kind: statement.kind,
                         confidence: statement.confidence,
-                        ..effect(&related.candidates, &related.relations, statement)
+                        ..effect(&related.candidates, &related.relations, statement.standing())
                     })
                 }
             };
@@ -163,13 +163,8 @@ fn explained(sentence: &ReadSentence, statement: Option<StatementExplanation>) -
 }
 
 /// The effect of a statement on its candidates.
-fn effect(
-    candidates: &[Memory],
-    relations: &[PairReading],
-    statement: &crate::learn::Statement,
-) -> StatementExplanation {
-    let standing = statement.standing();
-    let (effect, place) = match decide(relations, standing, statement.said()) {
+fn effect(candidates: &[Memory], relations: &[PairReading], standing: Standing) -> StatementExplanation {
+    let (effect, place) = match decide(relations, standing) {
         Decision::New if standing != Standing::Kept => ("nothing", None),
         Decision::New => ("adds", None),
         Decision::Repeats { place } => ("repeats", Some(place)),

@@ -97,7 +97,7 @@ impl Learning {
     ) -> Result<()> {
         let Related { candidates, relations } =
             self.related(user, reader, &one.statement, &reconciler.known).await?;
-        match decide(&relations, one.statement.standing(), one.statement.said()) {
+        match decide(&relations, one.statement.standing()) {
             Decision::New => reconciler.add_unless_change(one),
             Decision::Repeats { place } => reconciler.repeated(one, &candidates[place]),
             Decision::Disputes { place, certainty } => {

@@ -45,7 +45,7 @@ static MOMENT: Kind = Kind {
         r"^(?:and |so |but )?(?:when|(?:on |in )?(?:what|which) (?:day|date|month|year)s?)\b.*\b(?:is|are|am|s|will|do|does|can|should|must|shall)\b",
     ),
     told: Pattern::new(
-        r"[0-9]|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|fall|christmas|easter|birthday|today|tomorrow|yesterday|tonight|mornings?|evenings?|afternoons?|noon|midnight|nights?|weeks?|weekends?|months?|years?|days?|hours?|minutes?|daily|weekly|monthly|yearly|annual|annually|quarter|season|ago|since|until|till|after|before|soon|later|recently|always|never|every|once|twice|semester|term|holidays?|first|second|third|last|next)\b",
+        r"[0-9]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|fall|christmas|easter|birthday|today|tomorrow|yesterday|tonight|mornings?|evenings?|afternoons?|noon|midnight|nights?|weeks?|weekends?|months?|years?|days?|hours?|minutes?|daily|weekly|monthly|yearly|annual|annually|quarter|season|ago|since|until|till|after|before|soon|later|recently|always|never|every|once|twice|semester|term|holidays?|first|second|third|last|next)\b",
     ),
 };
 static PAST: Pattern = Pattern::new(r"\b(?:did|was|were|has|have|had)\b");

@@ -39,14 +39,6 @@ pub fn says_done_elsewhere(sentence: &str) -> bool {
     HELPED.is_match(sentence) || names_one
 }
 
-/// Whether a sentence says itself that something is not as it was: «… now», 改成.
-pub fn tells_change(sentence: &str) -> bool {
-    static FORM: Pattern = Pattern::new(
-        r"(?i)\b(?:now|nowadays|these days|no longer|any ?more|instead)\b|现在|現在|如今|不再|改[成为為用喝吃到]|换成|換成",
-    );
-    FORM.is_match(sentence)
-}
-
 /// Whether a sentence begins with words that take back what was said before it: «no, sorry, …», 算了.
 pub fn takes_back(sentence: &str) -> bool {
     static FORM: Pattern = Pattern::new(
@@ -165,15 +157,6 @@ mod tests {
         {
             assert!(!says_postponed(other), "{other}");
         }
-    }
-
-    #[test]
-    fn a_change_tells_that_it_is_one() {
-        for told in ["Nora rows for Kiel now", "no longer a vegan", "现在住在青岛", "早饭改成粥了"]
-        {
-            assert!(tells_change(told), "{told}");
-        }
-        assert!(!tells_change("Nora knows Kiel") && !tells_change("住在青岛"));
     }
 
     #[test]
