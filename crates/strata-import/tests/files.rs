@@ -148,7 +148,7 @@ fn chatgpt(extra: &[(String, Value)], current: &str) -> String {
     mapping.insert(id, tool);
     mapping.extend([node("q2", "t1", "user", "Two of them bear fruit already.")]);
     mapping.extend(extra.to_vec());
-    json!([{ "id": "conv-1", "title": "柠檬树", "create_time": 1_748_000_000.0, "mapping": mapping, "current_node": current }])
+    json!([{ "id": "conv-1", "conversation_id": "conv-1", "title": "柠檬树", "create_time": 1_748_000_000.0, "mapping": mapping, "current_node": current }])
         .to_string()
 }
 

@@ -14,8 +14,9 @@ use crate::foreign::Said;
 
 #[derive(Deserialize)]
 struct Conversation {
-    #[serde(alias = "conversation_id")]
     id: Option<String>,
+    /// The same as `id`; exports have one of the two, or both.
+    conversation_id: Option<String>,
     title: Option<String>,
     mapping: HashMap<String, Node>,
     current_node: Option<String>,
@@ -71,7 +72,8 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) -> Result<()> {
         for _ in beside {
             reading.contents.skipped.add("messages of abandoned branches");
         }
-        reading.add_chat(number, conversation.id, conversation.title, what, messages);
+        let id = conversation.id.or(conversation.conversation_id);
+        reading.add_chat(number, id, conversation.title, what, messages);
     }
     Ok(())
 }
