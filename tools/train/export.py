@@ -13,7 +13,7 @@ import torch
 from encoder import TOKEN_WIDTH, Encoder
 from gloss import Pieces
 from network import WIDTH, read_weights
-from onnx_graph import INPUTS, Graph, add_body, add_mean, quantize
+from onnx_graph import INPUTS, Graph, add_body, add_layers, add_mean, add_start, quantize
 from reader import HEADS, Reader
 from reader_input import SegmentBatch, segment_batch
 
@@ -57,9 +57,10 @@ def encoder_graph(weights: dict[str, np.ndarray]) -> Graph:
 
 def reader_graph(weights: dict[str, np.ndarray]) -> Graph:
     graph = Graph(weights)
-    mean = add_mean(graph, add_body(graph))
-    read = graph.operation("Tanh", [graph.linear(mean, "dense")])
-    judged = graph.operation("Tanh", [graph.linear(mean, "judge")])
+    hidden, mask = add_start(graph)
+    read = graph.operation("Tanh", [graph.linear(add_mean(graph, add_layers(graph, hidden, mask)), "dense")])
+    adapted = add_layers(graph, hidden, mask, adapters="adapters")
+    judged = graph.operation("Tanh", [graph.linear(add_mean(graph, adapted), "judge")])
     for head, classes in HEADS.items():
         output = graph.linear(judged if head == "answers" else read, f"heads.{head}", head)
         graph.add_output(output, ["batch", classes])
@@ -85,7 +86,8 @@ def reader_outputs(weights: dict[str, np.ndarray], batch: SegmentBatch) -> dict[
     reader.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     reader.eval()
     with torch.no_grad():
-        return {head: logits.numpy() for head, logits in reader(*batch.tensors()).items()}
+        logits = reader(*batch.tensors()) | reader.answers(*batch.tensors())
+    return {head: values.numpy() for head, values in logits.items()}
 
 
 def body_of(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

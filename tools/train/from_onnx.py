@@ -70,7 +70,7 @@ def weights_of(model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 def trained_name(name: str) -> str | None:
     """The name that a part of the network has in `reader.py`; `None` for a constant of the graph."""
-    if name.startswith(("body.", "heads.")) or name in HIDDEN_LAYERS:
+    if name.startswith(("body.", "adapters.", "heads.")) or name in HIDDEN_LAYERS:
         return name
     if name in HEADS:
         return f"heads.{name}"

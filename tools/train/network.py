@@ -13,6 +13,16 @@ VOCABULARY_SIZE = 30522
 LONGEST_INPUT = 512
 NORM_EPSILON = 1e-12
 DROPOUT = 0.1
+# The products of a layer, with the widths of their values and results.
+PRODUCTS = {
+    "query": (WIDTH, WIDTH),
+    "key": (WIDTH, WIDTH),
+    "value": (WIDTH, WIDTH),
+    "attended": (WIDTH, WIDTH),
+    "widen": (WIDTH, INNER_WIDTH),
+    "narrow": (INNER_WIDTH, WIDTH),
+}
+ADAPTER_RANK = 8
 
 
 class Linear(nn.Linear):
@@ -49,29 +59,45 @@ def round_as_int8(network: nn.Module) -> None:
             module.is_rounded = True
 
 
+class Adapter(nn.Module):
+    """A small change of a product, of a low rank; none at the start."""
+
+    def __init__(self, width: int, result: int) -> None:
+        super().__init__()
+        self.down = Linear(width, ADAPTER_RANK, bias=False)
+        self.up = Linear(ADAPTER_RANK, result, bias=False)
+        nn.init.zeros_(self.up.weight)
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.up(self.down(value))
+
+
 class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.query = Linear(WIDTH, WIDTH)
-        self.key = Linear(WIDTH, WIDTH)
-        self.value = Linear(WIDTH, WIDTH)
-        self.attended = Linear(WIDTH, WIDTH)
+        for name, widths in PRODUCTS.items():
+            setattr(self, name, Linear(*widths))
         self.attended_norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
-        self.widen = Linear(WIDTH, INNER_WIDTH)
-        self.narrow = Linear(INNER_WIDTH, WIDTH)
         self.narrow_norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
 
-    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        attention = functional.scaled_dot_product_attention(
-            _split_heads(self.query(hidden)),
-            _split_heads(self.key(hidden)),
-            _split_heads(self.value(hidden)),
-            attn_mask=mask,
-        )
-        attended = self.attended(attention.transpose(1, 2).reshape(hidden.shape))
+    def forward(self, hidden: Tensor, mask: Tensor, adapters: nn.ModuleDict | None = None) -> Tensor:
+        def product(name: str, value: Tensor) -> Tensor:
+            plain = getattr(self, name)(value)
+            return plain if adapters is None else plain + adapters[name](value)
+
+        query, key, value = (_split_heads(product(name, hidden)) for name in ("query", "key", "value"))
+        attention = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        attended = product("attended", attention.transpose(1, 2).reshape(hidden.shape))
         hidden = self.attended_norm(hidden + functional.dropout(attended, DROPOUT, self.training))
-        narrow = self.narrow(functional.gelu(self.widen(hidden)))
+        narrow = product("narrow", functional.gelu(product("widen", hidden)))
         return self.narrow_norm(hidden + functional.dropout(narrow, DROPOUT, self.training))
+
+
+def adapters_of_layers() -> nn.ModuleList:
+    """An adapter for every product of every layer."""
+    return nn.ModuleList(
+        nn.ModuleDict({name: Adapter(*widths) for name, widths in PRODUCTS.items()}) for _ in range(LAYERS)
+    )
 
 
 class Body(nn.Module):
@@ -85,12 +111,14 @@ class Body(nn.Module):
         self.norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
 
-    def forward(self, ids: Tensor, mask: Tensor, segments: Tensor | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, mask: Tensor, segments: Tensor | None = None, adapters: nn.ModuleList | None = None
+    ) -> Tensor:
         segment = self.segments.weight[0] if segments is None else self.segments(segments)
         hidden = self.norm(self.words(ids) + self.positions.weight[: ids.shape[1]] + segment)
         hidden = functional.dropout(hidden, DROPOUT, self.training)
-        for layer in self.layers:
-            hidden = layer(hidden, mask[:, None, None, :])
+        for number, layer in enumerate(self.layers):
+            hidden = layer(hidden, mask[:, None, None, :], None if adapters is None else adapters[number])
         return hidden
 
 

@@ -70,6 +70,12 @@ class Graph:
 
 def add_body(graph: Graph) -> str:
     """Adds the body; its output is called `last_hidden_state`."""
+    hidden, mask = add_start(graph)
+    return add_layers(graph, hidden, mask, output="last_hidden_state")
+
+
+def add_start(graph: Graph) -> tuple[str, str]:
+    """Adds the embeddings and what all layers use; gives the hidden states and the mask."""
     hidden = _embeddings(graph)
     mask = graph.operation("Unsqueeze", ["attention_mask", graph.integers("mask_axes", [1, 2])])
     mask = graph.operation("Cast", [mask], to=TensorProto.FLOAT)
@@ -81,9 +87,14 @@ def add_body(graph: Graph) -> str:
     graph.number("attention_scale", head_width**-0.5)
     graph.number("square_root_of_two", 2**0.5)
     graph.number("half", 0.5)
+    return hidden, mask
+
+
+def add_layers(graph: Graph, hidden: str, mask: str, adapters: str | None = None, output: str | None = None) -> str:
+    """Adds the layers; with `adapters`, each product is changed by the adapter of this name."""
     for number in range(LAYERS):
-        output = "last_hidden_state" if number == LAYERS - 1 else None
-        hidden = _layer(graph, hidden, mask, f"body.layers.{number}", output)
+        own = None if adapters is None else f"{adapters}.{number}"
+        hidden = _layer(graph, hidden, mask, f"body.layers.{number}", own, output if number == LAYERS - 1 else None)
     return hidden
 
 
@@ -113,9 +124,16 @@ def _embeddings(graph: Graph) -> str:
     return graph.norm(together, "body.norm")
 
 
-def _layer(graph: Graph, hidden: str, mask: str, name: str, output: str | None) -> str:
+def _layer(graph: Graph, hidden: str, mask: str, name: str, adapters: str | None, output: str | None) -> str:
+    def product(part: str, value: str) -> str:
+        plain = graph.linear(value, f"{name}.{part}")
+        if adapters is None:
+            return plain
+        small = graph.matrix_product(value, f"{adapters}.{part}.down")
+        return graph.operation("Add", [plain, graph.matrix_product(small, f"{adapters}.{part}.up")])
+
     def heads(part: str, order: list[int]) -> str:
-        projected = graph.operation("Reshape", [graph.linear(hidden, f"{name}.{part}"), "split_heads"])
+        projected = graph.operation("Reshape", [product(part, hidden), "split_heads"])
         return graph.operation("Transpose", [projected], perm=order)
 
     scores = graph.operation("MatMul", [heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1])])
@@ -124,10 +142,10 @@ def _layer(graph: Graph, hidden: str, mask: str, name: str, output: str | None) 
     attended = graph.operation("MatMul", [shares, heads("value", [0, 2, 1, 3])])
     attended = graph.operation("Transpose", [attended], perm=[0, 2, 1, 3])
     attended = graph.operation("Reshape", [attended, "join_heads"])
-    attended = graph.operation("Add", [hidden, graph.linear(attended, f"{name}.attended")])
+    attended = graph.operation("Add", [hidden, product("attended", attended)])
     attended = graph.norm(attended, f"{name}.attended_norm")
-    wide = _gelu(graph, graph.linear(attended, f"{name}.widen"))
-    narrow = graph.operation("Add", [attended, graph.linear(wide, f"{name}.narrow")])
+    wide = _gelu(graph, product("widen", attended))
+    narrow = graph.operation("Add", [attended, product("narrow", wide)])
     return graph.norm(narrow, f"{name}.narrow_norm", output)
 
 

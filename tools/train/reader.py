@@ -1,11 +1,12 @@
-"""Trains the reader: one body, seven heads.
+"""Trains the reader: one body, which adapters change for `answers`, and seven heads.
 
 A batch trains one of four tasks: sentences (worth, kind, voice, case, alone), pairs of lines (relation), a question with a
 turn that answers it and three that do not (answers), or questions with lines of small stores (answers too). Of all but
 the dialogues the held-out tenth is left out.
 
 `--start` continues from a trained reader, usually the shipped one (from_onnx.py), with new data. Then the rates are
-lower, and relations and answers are held near to what the reader said before (`--hold`).
+lower, and relations and answers are held near to what the reader said before (`--hold`). `--answers-only` trains the
+adapters and what is above them, and leaves every other output as it is.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from network import (
     Body,
     Linear,
     adam,
+    adapters_of_layers,
     descend,
     device_of,
     half_precision,
@@ -62,6 +64,9 @@ QUESTIONS_IN_A_BATCH = 32
 LINES_IN_A_BATCH = 96
 # Lines that answer are a seventh of those asked for.
 ANSWER_WEIGHTS = [1.0, 2.0]
+TASKS_OF_ANSWERS = ["questions", "lines"]
+# What belongs to `answers` alone.
+OWN_OF_ANSWERS = ("adapters.", "judge.", "heads.answers.")
 
 # Questions of each source in an epoch; more than there are means some of them twice.
 QUESTIONS_IN_AN_EPOCH = {
@@ -87,14 +92,23 @@ class Reader(nn.Module):
         load_body(self.body, base)
         self.dense = Linear(WIDTH, WIDTH)
         self.judge = Linear(WIDTH, WIDTH)
+        self.adapters = adapters_of_layers()
         self.heads = nn.ModuleDict({name: Linear(WIDTH, classes) for name, classes in HEADS.items()})
 
     def forward(self, ids: Tensor, mask: Tensor, segments: Tensor) -> dict[str, Tensor]:
-        """Logits; `answers` has a layer of its own, the other heads share one."""
+        """The logits of all heads but `answers`, which share a layer."""
         mean = mean_over(self.body(ids, mask, segments), mask)
         read = functional.dropout(torch.tanh(self.dense(mean)), HEAD_DROPOUT, self.training)
+        return {name: head(read) for name, head in self.heads.items() if name != "answers"}
+
+    def answers(self, ids: Tensor, mask: Tensor, segments: Tensor) -> dict[str, Tensor]:
+        mean = mean_over(self.body(ids, mask, segments, self.adapters), mask)
         judged = functional.dropout(torch.tanh(self.judge(mean)), HEAD_DROPOUT, self.training)
-        return {name: head(judged if name == "answers" else read) for name, head in self.heads.items()}
+        return {"answers": self.heads["answers"](judged)}
+
+    def train_answers_only(self) -> None:
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(name.startswith(OWN_OF_ANSWERS))
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,7 @@ class Tasks:
         self.data = data
         self.archives = archives
         self.foreign = arguments.foreign
+        self.answers_only = arguments.answers_only
         self.random = np.random.default_rng(arguments.seed)
         limit = arguments.limit
         sentences = np.flatnonzero(~data.sentence_is_held_out)[:limit]
@@ -131,6 +146,8 @@ class Tasks:
             *self._batches("questions", self._questions(), QUESTIONS_IN_A_BATCH),
             *self._batches("lines", self.lines, LINES_IN_A_BATCH),
         ]
+        if self.answers_only:
+            batches = [batch for batch in batches if batch[0] in TASKS_OF_ANSWERS]
         return [batches[number] for number in self.random.permutation(len(batches))]
 
     def steps(self, epochs: int) -> Iterator[Step]:
@@ -206,6 +223,8 @@ def main() -> None:
         base = read_weights(arguments.base)
         mine_with_base(archives, base, device)
         reader, teacher = Reader(base).to(device), None
+    if arguments.answers_only:
+        reader.train_answers_only()
     train(reader, teacher, tasks, arguments, device)
     save_weights(arguments.out, reader)
     print(f"-> {arguments.out}")
@@ -237,6 +256,9 @@ def parse_arguments() -> argparse.Namespace:
         type=float,
         default=0.0,
         help="the last share of the training rounds as the int8 file does (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--answers-only", action="store_true", help="with --start: train nothing that another output uses"
     )
     parser.add_argument("--seed", type=int, default=SEED, help="(default: %(default)s)")
     parser.add_argument("--steps", type=int, help="stop after this many, for a trial run (default: five epochs)")
@@ -275,8 +297,9 @@ def train(
     reader: Reader, teacher: Reader | None, tasks: Tasks, arguments: argparse.Namespace, device: torch.device
 ) -> None:
     reader.train()
-    heads = [parameter for name, parameter in reader.named_parameters() if not name.startswith("body.")]
-    body = list(reader.body.parameters())
+    trained = [(name, parameter) for name, parameter in reader.named_parameters() if parameter.requires_grad]
+    heads = [parameter for name, parameter in trained if not name.startswith("body.")]
+    body = [parameter for name, parameter in trained if name.startswith("body.")]
     optimizer = adam(device, body, arguments.rate, heads, arguments.heads * arguments.rate)
     in_epoch = len(tasks.epoch())
     total = arguments.steps or (EPOCHS * in_epoch if arguments.minutes is None else None)
@@ -304,7 +327,7 @@ def train(
 
 def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, device: torch.device) -> Tensor:
     inputs = [tensor.to(device, non_blocking=True) for tensor in step.batch.tensors()]
-    logits = judged(reader, inputs, device)
+    logits = judged(reader, step.task, inputs, device)
     labels = {name: tensor.to(device) for name, tensor in step.labels.items()}
     if step.task == "sentences":
         return sentence_loss(logits, labels)
@@ -313,7 +336,7 @@ def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, dev
     former = None
     if teacher is not None:
         with torch.no_grad():
-            former = judged(teacher, inputs, device)
+            former = judged(teacher, step.task, inputs, device)
     if step.task == "questions":
         return (
             answers_loss(logits["answers"])
@@ -331,9 +354,9 @@ def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, dev
     return loss + hold * (divergence(logits["relation"], former["relation"]) * is_right).mean()
 
 
-def judged(reader: Reader, inputs: list[Tensor], device: torch.device) -> dict[str, Tensor]:
+def judged(reader: Reader, task: str, inputs: list[Tensor], device: torch.device) -> dict[str, Tensor]:
     with half_precision(device):
-        logits = reader(*inputs)
+        logits = reader.answers(*inputs) if task in TASKS_OF_ANSWERS else reader(*inputs)
     return {name: tensor.float() for name, tensor in logits.items()}
 
 

@@ -18,5 +18,5 @@ pub mod statements;
 pub mod text;
 pub mod time;
 
-pub use pattern::Pattern;
+pub use pattern::{Pattern, compact};
 pub use same::normalised;

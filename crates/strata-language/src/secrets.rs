@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use regex::{Match, Regex};
 
 use self::prose::in_prose;
+use crate::pattern::small;
 
 /// A kind of secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +62,7 @@ pub struct Secret {
 /// boundary keeps the search fast in any text.
 #[allow(clippy::unwrap_used, reason = "a test compiles every pattern")]
 fn pattern(text: &str) -> Regex {
-    Regex::new(&text.replace(r"\b", r"(?-u:\b)")).unwrap()
+    small(&text.replace(r"\b", r"(?-u:\b)")).unwrap()
 }
 
 /// Prefixes that services give their keys.

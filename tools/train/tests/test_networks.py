@@ -120,9 +120,27 @@ class NetworksTest(unittest.TestCase):
     def test_the_reader_has_seven_heads(self) -> None:
         reader = Reader(self.base).eval()
         with torch.no_grad():
-            logits = reader(self.batch.ids, self.batch.mask, torch.zeros_like(self.batch.ids))
+            inputs = self.batch.ids, self.batch.mask, torch.zeros_like(self.batch.ids)
+            logits = reader(*inputs) | reader.answers(*inputs)
         self.assertEqual(list(logits), ["worth", "kind", "voice", "case", "alone", "relation", "answers"])
         self.assertEqual([tuple(tensor.shape) for tensor in logits.values()], [(2, size) for size in HEADS.values()])
+
+    def test_answers_alone_are_trained(self) -> None:
+        reader = Reader(self.base).eval()
+        reader.train_answers_only()
+        inputs = self.batch.ids, self.batch.mask, torch.zeros_like(self.batch.ids)
+        with torch.no_grad():
+            before = reader(*inputs)
+        rates = torch.optim.SGD([one for one in reader.parameters() if one.requires_grad], lr=0.1)
+        for _ in range(2):
+            first = reader.answers(*inputs)["answers"]
+            first.sum().backward()
+            rates.step()
+        with torch.no_grad():
+            after, judged = reader(*inputs), reader.answers(*inputs)["answers"]
+        self.assertTrue(all(torch.equal(before[name], after[name]) for name in before))
+        self.assertFalse(torch.equal(first, judged))
+        self.assertTrue(reader.adapters[0]["query"].up.weight.any())
 
     def test_runs_are_mixed_with_their_start(self) -> None:
         start = {"a": np.zeros(2)}

@@ -14,6 +14,7 @@ use super::{logs, subject};
 use strata_core::error::{Error, Result, shown};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::turn::Role;
+use strata_language::compact;
 use strata_language::sentences::ends;
 
 /// The most bytes of a message that are read from its beginning, and as many from its end. Conclusions stand at both
@@ -25,6 +26,9 @@ const DEVICE_IP: &str = "device_ip";
 
 /// The most memory of a compiled pattern. It is enough for alternatives of words in English and Chinese.
 const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
+
+/// The bytes in which a thread keeps the states of a pattern that it has met.
+const CACHE_BYTES: usize = 512 * 1024;
 
 /// Updates the state from an assistant's reply, by the rules of [`Profile::diagnostic`].
 pub fn extract_state_updates(response: &str, mut state: State) -> State {
@@ -300,7 +304,7 @@ impl CompiledProfile {
                 Matcher::Section(_, field) => check(field)?,
             }
             rules.push(ready);
-            patterns.push(pattern);
+            patterns.push(compact(&pattern));
         }
         let statuses = profile.status.iter().flat_map(|status| &status.rules);
         let statuses = statuses.map(|rule| {
@@ -446,7 +450,10 @@ fn compiled_rule(profile: &Profile, rule: &Rule) -> Result<(CompiledRule, String
 }
 
 fn compile(profile: &Profile, pattern: &str) -> Result<Regex> {
-    let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
+    let regex = RegexBuilder::new(&compact(pattern))
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(CACHE_BYTES)
+        .build();
     regex.map_err(|error| unreadable(profile, &format!("pattern `{pattern}`"), error))
 }
 

@@ -48,7 +48,7 @@ const WORDS_ACROSS: AcrossModel = AcrossModel { cosine: 0.0, lexical: 8.0, searc
 /// The regression with the reader's logit, for questions in small stores. The words that question and item share, and those of the
 /// question that the item lacks, tell nothing there: they are the same for «who is the vet?» and «what does the vet charge?».
 /// Fitted on `evals/withheld`.
-const BY_READING: ReadingModel = ReadingModel { logit: 0.35, cosine: 4.7, offset: -2.5 };
+const BY_READING: ReadingModel = ReadingModel { logit: 0.82, cosine: 1.4, offset: -0.5 };
 
 /// The share of an item's own log odds beside the best of the items that were read.
 const OWN_SHARE_BY_READING: f32 = 0.5;

@@ -1,10 +1,8 @@
 //! The compiled patterns of a table.
 
-use std::sync::OnceLock;
+use regex::{Captures, RegexSet, RegexSetBuilder};
 
-use regex::{Captures, Regex, RegexSet, RegexSetBuilder};
-
-use crate::pattern::compiled;
+use crate::pattern::{Pattern, compact};
 
 /// The bytes in which a thread keeps the states of a set of patterns that it has met.
 const CACHE: usize = 1 << 20;
@@ -13,27 +11,16 @@ const CACHE: usize = 1 << 20;
 /// their groups.
 pub(super) struct Patterns {
     set: RegexSet,
-    each: Vec<Alone>,
-}
-
-/// One of the patterns, compiled when it has matched for the first time.
-struct Alone {
-    source: String,
-    compiled: OnceLock<Option<Regex>>,
+    each: Vec<Pattern>,
 }
 
 impl Patterns {
     pub(super) fn new(sources: impl Iterator<Item = String>) -> Self {
-        let sources: Vec<String> = sources.collect();
+        let sources: Vec<String> = sources.map(|source| compact(&source)).collect();
         let set = RegexSetBuilder::new(&sources).size_limit(64 << 20).dfa_size_limit(CACHE).build();
         // The tests use every pattern, so they find one that does not compile.
-        let each = sources.into_iter().map(|source| Alone { source, compiled: OnceLock::new() }).collect();
+        let each = sources.into_iter().map(Pattern::owned).collect();
         Self { set: set.unwrap_or_else(|_| RegexSet::empty()), each }
-    }
-
-    fn alone(&self, place: usize) -> Option<&Regex> {
-        let Alone { source, compiled: once } = self.each.get(place)?;
-        once.get_or_init(|| compiled(source)).as_ref()
     }
 
     /// The indexes of the patterns that match, in their order.
@@ -43,7 +30,7 @@ impl Patterns {
 
     /// The groups of the pattern at an index.
     pub(super) fn groups<'t>(&self, place: usize, text: &'t str) -> Option<Captures<'t>> {
-        self.alone(place)?.captures(text)
+        self.each.get(place)?.captures(text)
     }
 }
 
@@ -65,7 +52,7 @@ impl Rewrites {
     /// The text after the first pattern that matches has rewritten it.
     pub(super) fn apply(&self, text: &str) -> String {
         let rewritten = self.patterns.matches(text).next().and_then(|place| {
-            let (pattern, (_, to)) = (self.patterns.alone(place)?, self.table.get(place)?);
+            let (pattern, (_, to)) = (self.patterns.each.get(place)?.get()?, self.table.get(place)?);
             Some(pattern.replace(text, *to).into_owned())
         });
         rewritten.unwrap_or_else(|| text.to_owned())

@@ -38,8 +38,9 @@ static CODE_BLOCK: Pattern = Pattern::new(r"(?s)```.*?(?:```|$)");
 static CODE: Pattern = Pattern::new(
     r"(?i)^\s*(?:at |File |Traceback|Caused by|warning|error|fatal|exception|panic|thread '|\$ |>>> |#include|import |from \S+ import|def |class |fn |let |const |var |function|public |private |return |SELECT |INSERT |\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[\w+\] |<\w+)|[{};]\s*$|=>|::|</|\(\)|==|!=|&&|\|\||error\[|https?://\S+$",
 );
-static QUOTE: Pattern =
-    Pattern::new(r#""([^"\n]{1,400})"|“([^”\n]{1,400})”|「([^」\n]{1,200})」|『([^』\n]{1,200})』"#);
+static QUOTE: Pattern = Pattern::new(r#""([^"\n]+)"|“([^”\n]+)”|「([^」\n]+)」|『([^』\n]+)』"#);
+/// A longer text between quotation marks is none: one of the marks is missing.
+const LONGEST_QUOTE: usize = 400;
 static FIRST_PERSON: Pattern = Pattern::new(r"(?i)\b(?:i|i'm|my|me|we)\b|我");
 static LATER_CAPITAL: Pattern = Pattern::new(r".[ ][A-Z]");
 static TO_YOU: Pattern = Pattern::new(r"(?i)\b(?:you|your|yourself)\b");
@@ -126,6 +127,9 @@ fn said_by_the_speaker(text: &str) -> String {
     quote
         .replace_all(&text, |found: &regex::Captures<'_>| {
             let inside = (1..=4).find_map(|group| found.get(group)).map_or("", |group| group.as_str());
+            if inside.chars().count() > LONGEST_QUOTE {
+                return found[0].to_owned();
+            }
             let long = inside.split_whitespace().count() > 6;
             if long || FIRST_PERSON.is_match(inside) { String::new() } else { inside.to_owned() }
         })
