@@ -10,7 +10,7 @@ use strata_language::statements::{
     Form, LeftOut, Piece, addresses, after_saying, announces, begins_with_pronoun, in_reply_to, is_asked,
     is_bare, is_for_listener, is_fragment, is_lead_in, is_of_speaker, is_short_answer, is_vague,
     lacks_referent, names_nothing, names_topic, names_value, pieces, says_little, takes_back,
-    with_left_out_speaker, with_person, without_request,
+    with_left_out_speaker, with_person, without_greeting, without_request,
 };
 
 /// The most characters of two sentences that become one statement, and of what a reply quotes.
@@ -344,6 +344,7 @@ fn is_condition(sentence: &ReadSentence) -> bool {
 
 /// Two sentences as one statement, or the last one of the first with the second; `None` if that is too long.
 fn joined(said: &str, sentence: &str) -> Option<String> {
+    let sentence = without_greeting(sentence);
     let fits = |both: &String| both.chars().count() <= JOINED_CHARS;
     let last = || pieces(said).pop().filter(|last| names_topic(&last.text) && !lacks_referent(&last.text));
     let shorter = || last().map(|last| format!("{} {sentence}", last.text)).filter(fits);
