@@ -42,6 +42,27 @@ pub(super) fn identified(index: &UserIndex, question: &Question) -> HashMap<Doc,
     bonus
 }
 
+/// From this rarity on, a word that only one item has points at that item. Unknown words are made of rare pieces and get it, and
+/// so do names.
+const RARE_WORD: f32 = 0.9;
+
+/// The shares of a question's weight that are words of one item alone, of items of more than `long` words. Their length counts
+/// against such items, and an encoder does not read them to their end; a rare word that nothing else has is evidence all the same.
+pub(super) fn sole_words(index: &UserIndex, question: &Question, long: f32) -> HashMap<Doc, f32> {
+    let full = question.words.iter().map(|word| word.weight).sum::<f32>().max(f32::MIN_POSITIVE);
+    let rare = question.words.iter().filter(|word| !word.numeric && word.word.rarity >= RARE_WORD);
+    let mut shares = HashMap::new();
+    for word in rare {
+        let Some(number) = index.words.number(&word.text) else { continue };
+        let postings = index.words.postings(number);
+        let only = postings.iter().next().filter(|_| postings.len() == 1);
+        if let Some(doc) = only.filter(|doc| index.documents[**doc as usize].word_count as f32 > long) {
+            *shares.entry(*doc).or_insert(0.0) += word.weight / full;
+        }
+    }
+    shares
+}
+
 /// Whether a word with a digit has the form of an identifier: five digits or more, four that are no year, or letters
 /// with at least two digits.
 fn is_identifier(word: &str) -> bool {

@@ -5,11 +5,12 @@
 //! first. `docs/recall.md` has the measurements behind each constant.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use super::best::Scores;
 use super::calibration::{self, QuestionShape};
 use super::exclusions::{Excluded, ExclusionRules};
-use super::identifiers::identified;
+use super::identifiers::{identified, sole_words};
 use super::lexical::Lexical;
 use super::likeness::{ItemLikeness, MAX_COMPARED};
 use super::multi_question;
@@ -42,6 +43,9 @@ const LONG_ITEM: f32 = 100.0;
 const LONG_ITEM_LOSS: f32 = 0.1;
 /// Beyond this many times [`LONG_ITEM`], length counts no more.
 const MAX_EXCESS: f32 = 20.0;
+
+/// The gain of a long item that alone has all words of the question: as much as a short item gets for them.
+const SOLE_WEIGHT: f32 = 0.5;
 
 /// An item from a time that the question names gets this bonus, as a share of its score.
 const TIME_WEIGHT: f32 = 0.3;
@@ -78,7 +82,7 @@ const MEANINGFUL: f32 = 0.1;
 const SAME_WORD: f32 = 0.6;
 
 /// The BM25 share of an item that has every term of the question once.
-const FULL_TERM: f32 = 1.0 / (1.0 + super::lexical::K1);
+pub(super) const FULL_TERM: f32 = 1.0 / (1.0 + super::lexical::K1);
 
 /// One ranked item, with the parts of its score.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +122,8 @@ pub(crate) struct ScoreParts {
     pub(crate) in_session: bool,
     /// The bonus for having the question's identifiers.
     pub(crate) identified: f32,
+    /// The share of the question that is words of this item alone, if it is long.
+    pub(crate) sole: f32,
     /// The bonus for similarity to the best answers.
     pub(crate) likeness: f32,
     /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
@@ -203,9 +209,12 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let encoder = EncoderScores::new(inputs);
     let (unread, weights) = (encoder.is_used(), lexical_weights(question));
     let identified = identified(index, question);
-    let bonus = |doc: Doc| identified.get(&doc).copied().unwrap_or(0.0);
+    let sole = sole_words(index, question, LONG_ITEM);
+    let of = |shares: &HashMap<Doc, f32>, doc: Doc| shares.get(&doc).copied().unwrap_or(0.0);
+    let bonus = |doc: Doc| of(&identified, doc) + SOLE_WEIGHT * of(&sole, doc);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
-        identified: bonus(doc),
+        identified: of(&identified, doc),
+        sole: of(&sole, doc),
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
         encoder,
@@ -271,7 +280,8 @@ impl ScoreParts {
             None => lexical + MEAN_WEIGHT * self.mean,
         };
         let bonus = |applies: bool, weight: f32| if applies { 1.0 + weight } else { 1.0 };
-        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + self.identified
+        let named = self.identified + SOLE_WEIGHT * self.sole;
+        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + named
     }
 
     /// The gain or loss of an encoded score by weights that the regression of its probability does not know: those of long
