@@ -226,6 +226,7 @@ async fn with_keys_a_person_signs_in_and_sees_what_the_key_may_read() {
     for wrong in ["", "x", "strata_00000000000000000000000000000000", &collector] {
         let answer = sign_in(wrong).await;
         assert!(answer.status == 401 && answer.header("set-cookie").is_none(), "{wrong}: {}", answer.body);
+        assert!(answer.body.contains("<form") && !answer.body.contains("Authorization"), "{}", answer.body);
         let quotes = |quote: &str| answer.body.matches(quote).count();
         assert_eq!(quotes("“"), quotes("”"), "{}", answer.body);
     }
