@@ -104,6 +104,20 @@ pub fn without_greeting(said: &str) -> &str {
     without_conjunction(rest)
 }
 
+/// A sentence without the words before it, so that it may follow another one.
+pub fn as_continuation(said: &str) -> String {
+    let rest = without_greeting(said);
+    if rest.len() < said.len() { sentence_case(rest) } else { said.to_owned() }
+}
+
+/// Whether a sentence says at its beginning that it is about something else than the one before it: «By the way, …», 顺便说一下，…
+pub fn changes_topic(said: &str) -> bool {
+    static APART: Pattern = Pattern::new(
+        r"(?i)^(?:oh,? )?(?:and )?(?:by the way|btw|on (?:another|a different) note|before i forget)\b|^哦?(?:对了|對了)[，,]|^(?:顺便|順便)(?:说|說|提|讲|講)|^(?:顺带一提|順帶一提|另外)[，,]",
+    );
+    APART.is_match(said)
+}
+
 /// The text without a conjunction or «actually» before the first person, «the» or «there»: these join it to what was said before.
 fn without_conjunction(said: &str) -> &str {
     static JOINED: Pattern = Pattern::new(

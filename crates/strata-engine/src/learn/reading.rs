@@ -7,8 +7,8 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, introduced, is_asked, is_instruction,
-    is_task_of_another, plainly, rough_length, says_done, stands_alone,
+    self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, introduced, is_asked,
+    is_instruction, is_task_of_another, plainly, rough_length, says_done, stands_alone,
 };
 
 use super::Standing;

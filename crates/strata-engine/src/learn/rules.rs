@@ -6,9 +6,7 @@
 use strata_core::memory::{Memory, MemoryKind};
 use strata_language::plan::Plan;
 use strata_language::rules::{self, Known, SaidText, StatementKind};
-use strata_language::statements::{
-    Leaning, introduced, left_out, pieces, third_person, without_orders,
-};
+use strata_language::statements::{Leaning, introduced, left_out, pieces, third_person, without_orders};
 
 use super::{Said, Statement};
 
@@ -28,7 +26,9 @@ pub fn extract(said: &Said<'_>) -> Vec<Statement> {
         as_said: None,
     };
     let mut statements: Vec<Statement> = rules::extract(&message).into_iter().map(with_turn).collect();
-    statements.extend(introduction(said, text).filter(|one| statements.iter().all(|known| known.content != one.content)));
+    statements.extend(
+        introduction(said, text).filter(|one| statements.iter().all(|known| known.content != one.content)),
+    );
     statements
 }
 

@@ -18,9 +18,9 @@ use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
     has_new_clause, has_new_values, is_rest, is_short_answer, joined, lacks_referent, names_another, parts,
-    plainly, refers_back, rough_length, says_done, says_done_elsewhere, says_more, says_postponed, share_content,
-    stands_alone, with_subject, without_done, without_greeting, without_items, without_one, without_reply,
-    without_saying,
+    plainly, refers_back, rough_length, says_done, says_done_elsewhere, says_more, says_postponed,
+    share_content, stands_alone, with_subject, without_done, without_greeting, without_items, without_one,
+    without_reply, without_saying,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.

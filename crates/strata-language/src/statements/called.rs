@@ -20,8 +20,9 @@ fn named(sentence: &str) -> Option<String> {
             r"(?i)\b(?:my|our|his|her|their|user['’]s) (?:[\p{L}-]+ ){0,3}?(?P<thing>[\p{L}-]+)['’]s name is ",
         ),
     ];
-    static CHINESE: Pattern =
-        Pattern::new(r"(?:我|我们|我們|用户|用戶)(?:家)?(?:的|那(?:只|条|艘|辆)|家)(?P<thing>\p{Han}{1,3}?)(?:的名字)?(?:叫|名叫)");
+    static CHINESE: Pattern = Pattern::new(
+        r"(?:我|我们|我們|用户|用戶)(?:家)?(?:的|那(?:只|条|艘|辆)|家)(?P<thing>\p{Han}{1,3}?)(?:的名字)?(?:叫|名叫)",
+    );
     let found = ENGLISH.iter().chain([&CHINESE]).find_map(|form| form.get()?.captures(sentence))?;
     Some(found.name("thing")?.as_str().to_lowercase())
 }

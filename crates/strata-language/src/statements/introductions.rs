@@ -38,21 +38,30 @@ pub fn introduced(sentence: &str) -> Option<String> {
 fn english(sentence: &str) -> Option<&str> {
     static FORMS: [Pattern; 4] = [
         // «Hi, I'm Craig», «Hello, this is Craig speaking»
-        Pattern::made(|| format!(
-            r"(?i)^{GREETING}(?:(?:i['’]?m|i am|this is|it['’]s|my name is|my name['’]s) )?{NAME}(?: (?:here|speaking))(?:{MEETING})?[.!]*$"
-        )),
-        Pattern::made(|| format!(
-            r"(?i)^{GREETING}(?:i['’]?m|i am|this is|my name is|my name['’]s|the name is|the name['’]s) {NAME}(?:{MEETING})?[.!]*$"
-        )),
+        Pattern::made(|| {
+            format!(
+                r"(?i)^{GREETING}(?:(?:i['’]?m|i am|this is|it['’]s|my name is|my name['’]s) )?{NAME}(?: (?:here|speaking))(?:{MEETING})?[.!]*$"
+            )
+        }),
+        Pattern::made(|| {
+            format!(
+                r"(?i)^{GREETING}(?:i['’]?m|i am|this is|my name is|my name['’]s|the name is|the name['’]s) {NAME}(?:{MEETING})?[.!]*$"
+            )
+        }),
         // «I'm Craig, nice to meet you»
-        Pattern::made(|| format!(r"(?i)^(?:i['’]?m|i am|this is|my name is|my name['’]s) {NAME}{MEETING}[.!]*$")),
+        Pattern::made(|| {
+            format!(r"(?i)^(?:i['’]?m|i am|this is|my name is|my name['’]s) {NAME}{MEETING}[.!]*$")
+        }),
         // «My name is Craig», «Bartek here.»
-        Pattern::made(|| format!(
-            r"(?i)^(?:(?:my name is|my name['’]s) {NAME}|(?-i:(?P<alone>\p{{Lu}}\p{{Ll}}+)) here)[.!]*$"
-        )),
+        Pattern::made(|| {
+            format!(
+                r"(?i)^(?:(?:my name is|my name['’]s) {NAME}|(?-i:(?P<alone>\p{{Lu}}\p{{Ll}}+)) here)[.!]*$"
+            )
+        }),
     ];
     let found = FORMS.iter().find_map(|form| form.get()?.captures(sentence))?;
-    let name = found.name("name").or_else(|| found.name("alone"))?.as_str().trim_end_matches(['.', '-', '’', '\'']);
+    let name =
+        found.name("name").or_else(|| found.name("alone"))?.as_str().trim_end_matches(['.', '-', '’', '\'']);
     is_name(name).then_some(name)
 }
 
@@ -67,7 +76,8 @@ fn is_name(text: &str) -> bool {
 /// The hundred most common family names, by which «我是…» is told from «我是学生».
 const FAMILY_NAMES: &str = "王李张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱高林何郭马馬罗羅梁宋郑鄭谢謝韩韓唐冯馮于董萧蕭程曹袁邓鄧许許傅沈曾彭吕呂苏蘇卢盧蒋蔣蔡贾賈丁魏薛叶葉阎余潘杜戴夏钟鐘汪田任姜范方石姚谭譚廖邹鄒熊金陆陸郝孔白崔康毛邱秦江史顾顧侯邵孟龙龍万萬段雷钱錢汤湯尹黎易常武乔喬贺賀赖賴龚龔文小老阿";
 /// The ends of Chinese words for what somebody is.
-const ROLES: &str = "生师師员員人手家者工长長妈媽爸户戶民客友迷党黨控族主板司机機郎夫妻男女孩兵官医醫商农農狗猫粉素";
+const ROLES: &str =
+    "生师師员員人手家者工长長妈媽爸户戶民客友迷党黨控族主板司机機郎夫妻男女孩兵官医醫商农農狗猫粉素";
 
 fn chinese(sentence: &str) -> Option<&str> {
     static CALLED: Pattern = Pattern::new(

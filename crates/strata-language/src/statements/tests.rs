@@ -383,12 +383,22 @@ fn a_clause_about_something_else_is_new() {
 fn words_that_only_lead_to_a_statement_are_left_out() {
     let check = |said: &str, told: &str| assert_eq!(third_person(said, None, at()), told, "{said}");
     for lead in [
-        "By the way, ", "Oh and by the way, ", "By the way ", ". By the way, ", "Oh, and by the way, ", "Oh and ", "Oh and, ",
-        "Also, ", "On another note, ", "Oh, one more thing: ", "Before I forget, ",
+        "By the way, ",
+        "Oh and by the way, ",
+        "By the way ",
+        ". By the way, ",
+        "Oh, and by the way, ",
+        "Oh and ",
+        "Oh and, ",
+        "Also, ",
+        "On another note, ",
+        "Oh, one more thing: ",
+        "Before I forget, ",
     ] {
         check(&format!("{lead}my canoe leaks."), "The user's canoe leaks.");
     }
-    for lead in ["另外，", "顺便说一下，", "顺便提一句，", "还有，", "哦对了，", "。另外，"] {
+    for lead in ["另外，", "顺便说一下，", "顺便提一句，", "还有，", "哦对了，", "。另外，"]
+    {
         check(&format!("{lead}我的船漏水。"), "用户的船漏水。");
     }
     check("And Tom, my brother, rows.", "And Tom, the user's brother, rows.");
