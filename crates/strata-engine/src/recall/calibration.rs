@@ -160,8 +160,15 @@ impl QuestionShape {
 
     /// The log odds that an item helps, by its words alone.
     fn by_words(self, exact: f32, terms: f32) -> f32 {
-        let WordModel { exact: by_exact, terms: by_terms, length, searched, offset, chinese_offset, min_words } =
-            BY_WORDS;
+        let WordModel {
+            exact: by_exact,
+            terms: by_terms,
+            length,
+            searched,
+            offset,
+            chinese_offset,
+            min_words,
+        } = BY_WORDS;
         let offset = if self.latin { offset } else { chinese_offset };
         offset + by_exact * exact + by_terms * terms + length * self.length(min_words)
             - searched * self.searched(SEARCHED_BY_WORDS)

@@ -124,11 +124,19 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if !recalled.items.is_empty() {
         let rows: Vec<_> = recalled.items.iter().map(row).collect();
         output.table(["SCORE", "KIND", "SESSION", "WHEN", "SPEAKER", "ID", "TEXT"], &rows)?;
+        if !recalled.items.is_sorted_by(|a, b| a.score >= b.score) {
+            output::note(
+                "the score is how likely an item helps; newer ones and other sides of the answer may come first",
+            );
+        }
     }
     if let Some(trace) = &recalled.trace {
         output.line("")?;
         show_trace(&engine, &user, trace, output).await?;
-        output::note(format_args!("`strata explain {}` shows this again", recalled.request_id));
+        // Of a store that is only read, nothing is kept.
+        if context.opened_engine().is_some() {
+            output::note(format_args!("`strata explain {}` shows this again", recalled.request_id));
+        }
     }
     Ok(())
 }

@@ -174,7 +174,8 @@ async fn a_rare_word_at_the_end_of_a_long_turn_is_found() {
     for length in [40, 4_000] {
         let world = World::new();
         let engine = world.engine.clone().with_embedder(Arc::new(Blind));
-        let long = |end: &str| format!("{} {end}", "the keel needs grey paint before spring comes".repeat(length));
+        let long =
+            |end: &str| format!("{} {end}", "the keel needs grey paint before spring comes".repeat(length));
         let named = long("and the ferry is called Zwaluw");
         for text in [&named, &long("the buoy is green"), &long("the buoy is red"), "the anchor is heavy"] {
             world.say("s", text).await;
