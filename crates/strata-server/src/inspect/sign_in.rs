@@ -82,7 +82,8 @@ async fn sign_in(State(app): State<App>, headers: HeaderMap, form: Form) -> Resu
 }
 
 /// What a person gave instead of a key. A form has no headers to speak of.
-const NO_KEY: &str = "this is no key of this server; a key begins with `strata_`, and `strata keys create` makes one";
+const NO_KEY: &str =
+    "this is no key of this server; a key begins with `strata_`, and `strata keys create` makes one";
 
 /// Why a key is not accepted, for a person.
 fn problem(error: &ApiError) -> String {
