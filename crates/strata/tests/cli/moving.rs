@@ -62,6 +62,52 @@ fn files_of_other_programs_are_recognised() {
 }
 
 #[test]
+fn an_imported_conversation_has_its_title_and_its_day() {
+    let machine = Machine::new();
+    let chat = |id: &str, title: &str, day: &str, text: &str| {
+        json!({"uuid": id, "name": title, "chat_messages": [
+            {"uuid": format!("{id}-1"), "sender": "human", "text": text, "created_at": format!("{day}T08:30:00Z")},
+        ]})
+    };
+    let chats = json!([
+        chat("c-1", "Caulking the skiff", "2025-02-03", "Which tar is best for a skiff?"),
+        chat("c-2", "", "2025-04-05", "How long is a fathom?"),
+    ]);
+    machine.write("conversations.json", &chats.to_string());
+    machine.run(&["import", "conversations.json"]).ok();
+    let listed = machine.run(&["sessions", "list"]).ok();
+    let line = |id: &str| listed.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{listed}"));
+    assert!(line("c-1").contains("Caulking the skiff") && line("c-1").contains("2025-02-03"), "{listed}");
+    assert!(line("c-2").contains("2025-04-05"), "{listed}");
+    let shown = machine.run(&["sessions", "show", "c-1"]).ok();
+    assert!(shown.contains("Caulking the skiff\n") && shown.contains("created 2025-02-03"), "{shown}");
+    machine.run(&["sessions", "delete", "c-1", "--yes"]).ok();
+    assert!(!machine.run(&["sessions", "list"]).ok().contains("TITLE"), "no session has one");
+}
+
+#[test]
+fn a_table_is_no_conversation() {
+    let machine = Machine::new();
+    machine.write("rents.csv", "month,rent\nMay,900\nJune,920\n");
+    let error = machine.run(&["import", "rents.csv"]).failed(1);
+    assert!(error.contains("is a table") && error.contains("strata import text rents.csv"), "{error}");
+    assert!(!machine.store().exists(), "nothing is imported");
+    assert!(machine.run(&["import", "text", "rents.csv"]).ok().contains("1 new turn,"));
+}
+
+#[test]
+fn an_export_leaves_other_files_alone() {
+    let machine = Machine::new();
+    machine.add(&["Odd builds canoes"]);
+    machine.write("kept.txt", "mine");
+    assert!(machine.run(&["export", "kept.txt"]).failed(1).contains("exists already and stays as it is"));
+    assert!(
+        machine.run(&["export", "--vault", "kept.txt"]).failed(1).contains("is a file and stays as it is")
+    );
+    assert_eq!(std::fs::read_to_string(machine.home().join("kept.txt")).unwrap(), "mine");
+}
+
+#[test]
 fn files_are_imported_together_or_not_at_all() {
     let machine = Machine::new();
     std::fs::create_dir_all(machine.home().join("notes/sub")).unwrap();
@@ -83,7 +129,9 @@ fn files_are_imported_together_or_not_at_all() {
         assert_eq!(machine.run(&["sessions", "list", "--json"]).json()["sessions"], json!([]), "{bad}");
     }
     // In a folder, files of one name are told apart by their paths.
-    machine.run(&["import", "good.jsonl", "notes"]).ok();
+    let ran = machine.run(&["import", "good.jsonl", "notes"]);
+    assert_eq!(ran.stderr.matches("strata learn").count(), 1, "one hint for all files: {}", ran.stderr);
+    ran.ok();
     for (session, text) in [("plan.md", "Sow peas."), ("sub/plan.md", "Mend the net.")] {
         let shown = machine.run(&["sessions", "show", session]).ok();
         assert!(shown.contains("1 turn") || shown.contains(text), "{shown}");
