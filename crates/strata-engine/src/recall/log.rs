@@ -269,7 +269,7 @@ mod tests {
         let mistyped = UserId::new("anm").unwrap();
         let asked = world.engine.recall.ask(&mistyped, &RecallRequest::new("journey")).await.unwrap();
         requests.flush().await.unwrap();
-        assert_eq!(store.users(Page::first(9)).await.unwrap(), [world.user.clone()]);
+        assert_eq!(store.users(Page::first(9)).await.unwrap(), std::slice::from_ref(&world.user));
         assert!(requests.get(&mistyped, asked.request_id).await.is_err());
         assert_eq!(requests.waiting(), 0);
     }

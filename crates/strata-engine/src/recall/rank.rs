@@ -5,12 +5,11 @@
 //! first. `docs/recall.md` has the measurements behind each constant.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use super::best::Scores;
 use super::calibration::{self, QuestionShape};
 use super::exclusions::{Excluded, ExclusionRules};
-use super::identifiers::{identified, sole_words};
+use super::identifiers::{NamedItems, SOLE_WEIGHT};
 use super::lexical::Lexical;
 use super::likeness::{ItemLikeness, MAX_COMPARED};
 use super::multi_question;
@@ -43,9 +42,6 @@ const LONG_ITEM: f32 = 100.0;
 const LONG_ITEM_LOSS: f32 = 0.1;
 /// Beyond this many times [`LONG_ITEM`], length counts no more.
 const MAX_EXCESS: f32 = 20.0;
-
-/// The gain of a long item that alone has all words of the question: as much as a short item gets for them.
-const SOLE_WEIGHT: f32 = 0.5;
 
 /// An item from a time that the question names gets this bonus, as a share of its score.
 const TIME_WEIGHT: f32 = 0.3;
@@ -208,13 +204,10 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let (unread, weights) = (encoder.is_used(), lexical_weights(question));
-    let identified = identified(index, question);
-    let sole = sole_words(index, question, LONG_ITEM);
-    let of = |shares: &HashMap<Doc, f32>, doc: Doc| shares.get(&doc).copied().unwrap_or(0.0);
-    let bonus = |doc: Doc| of(&identified, doc) + SOLE_WEIGHT * of(&sole, doc);
+    let named = NamedItems::new(index, question, LONG_ITEM);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
-        identified: of(&identified, doc),
-        sole: of(&sole, doc),
+        identified: named.identified(doc),
+        sole: named.sole(doc),
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
         encoder,
@@ -232,7 +225,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
         let lexical = lexical.terms.iter().zip(&lexical.words);
-        lexical.zip(docs).map(|((terms, words), doc)| terms + words + bonus(doc)).collect()
+        lexical.zip(docs).map(|((terms, words), doc)| terms + words + named.bonus(doc)).collect()
     };
     let scores = Scores { index, visible, values };
     let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);

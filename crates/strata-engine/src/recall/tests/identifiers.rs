@@ -184,7 +184,7 @@ async fn a_rare_word_at_the_end_of_a_long_turn_is_found() {
         let ask = async |question: &str| {
             contents(&engine.recall.ask(&world.user, &RecallRequest::new(question)).await.unwrap())
         };
-        assert_eq!(ask("Zwaluw").await, [named.clone()]);
+        assert_eq!(ask("Zwaluw").await, [named.as_str()]);
         assert_eq!(ask("when does the Zwaluw sail?").await, [named]);
         assert!(ask("buoy").await.is_empty(), "two turns have the word");
     }

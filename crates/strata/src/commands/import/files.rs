@@ -77,13 +77,24 @@ pub(super) async fn run(
         ready.push((file, loaded));
     }
     strata_import::check_apart(ready.iter().filter_map(|(_, loaded)| loaded.as_ref())).map_err(failed)?;
-    let mut turns_added = 0;
-    for (file, loaded) in ready {
+    import_all(ready, &engine, &archive, json, output).await
+}
+
+/// Imports files that were read and checked. `None` stands for an export of Strata.
+async fn import_all(
+    files: Vec<(PathBuf, Option<LoadedFile>)>,
+    engine: &Engine,
+    archive: &ArchiveOptions,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    let (count, mut turns_added) = (files.len(), 0);
+    for (file, loaded) in files {
         let named = if count > 1 { format!("{}: ", file.display()) } else { String::new() };
         match loaded {
-            None => show_archive(&named, &restore(&file, &engine, &archive).await?, json, output)?,
+            None => show_archive(&named, &restore(&file, engine, archive).await?, json, output)?,
             Some(loaded) => {
-                let report = import(loaded, &engine).await?;
+                let report = import(loaded, engine).await?;
                 turns_added += report.turns_added;
                 show(&named, &report, json, output)?;
             }
