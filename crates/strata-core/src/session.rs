@@ -29,4 +29,9 @@ impl Session {
     pub fn unwritten(id: SessionId, at: Timestamp) -> Self {
         Self { id, created_at: at, updated_at: at, version: 0, turn_count: 0, state: State::default() }
     }
+
+    /// The title that another program gave the conversation, if it was imported with one.
+    pub fn title(&self) -> Option<&str> {
+        self.state.system_state.get("title")?.as_str().filter(|title| !title.trim().is_empty())
+    }
 }

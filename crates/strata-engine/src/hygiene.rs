@@ -302,7 +302,8 @@ async fn compared(
             problems.extend(read.or_else(by_words));
         }
     }
-    // A statement is mended once, and then looked at again.
+    // A statement is mended once, and then looked at again: first in the way that is safe.
+    problems.sort_by_key(|problem| !problem.is_sure);
     let mut seen = HashSet::new();
     problems.retain(|problem| seen.insert(problem.place));
     Ok(problems)

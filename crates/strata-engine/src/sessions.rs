@@ -5,6 +5,7 @@ use crate::jobs::was_overtaken;
 use crate::limits::Limits;
 use crate::recall::RequestLog;
 use crate::recording::{MAX_TRIES, Queues, session_now};
+use jiff::Timestamp;
 use std::sync::Arc;
 use strata_core::error::{Error, Result};
 use strata_core::id::{SessionId, TurnId, UserId};
@@ -35,6 +36,14 @@ impl Sessions {
     /// One session; *not found* if it does not exist.
     pub async fn get(&self, user: &UserId, session: &SessionId) -> Result<Session> {
         self.store.session(user, session).await?.ok_or_else(|| unknown_session(session))
+    }
+
+    /// When a session began: with its first turn if that is older than the session, as an imported one is.
+    pub async fn begun(&self, user: &UserId, session: &Session) -> Result<Timestamp> {
+        let first = TurnQuery::Range { session: session.id.clone(), after: None, limit: 1 };
+        let first = self.store.turns(user, &first).await?;
+        let said_at = first.first().map(|turn| turn.created_at);
+        Ok(said_at.map_or(session.created_at, |said_at| said_at.min(session.created_at)))
     }
 
     /// A session's turns by `seq`, hidden ones included; *not found* if the session does not exist.

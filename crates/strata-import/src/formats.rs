@@ -195,6 +195,13 @@ pub(crate) fn recognise(source: &Source) -> Result<Format> {
             source.path.display()
         )));
     }
+    if matches!(extension.as_deref(), Some("csv" | "tsv" | "xls" | "xlsx" | "ods")) {
+        return Err(Error::invalid(format!(
+            "`{0}` is a table, and its rows are neither messages nor notes; turn each row into a line such as \
+             `{{\"role\": \"user\", \"content\": \"…\"}}` of a `.jsonl` file, or use `strata import text {0}` to import it as text all the same",
+            source.path.display()
+        )));
+    }
     let is_markdown = matches!(extension.as_deref(), Some("md" | "markdown"))
         || (extension.is_none() && (text.starts_with("# ") || text.starts_with("---\n")));
     Ok(if is_markdown { Format::Markdown } else { Format::Text })

@@ -26,6 +26,7 @@ mod value;
 
 use crate::plan::Plan;
 use claim::{Hold, ReadClaim};
+pub(crate) use compound::is_no_name;
 pub(crate) use english::third_person as verb_in_third_person;
 pub use sentence::is_question;
 use sentence::{Clause, Language};

@@ -9,12 +9,14 @@
 //! [`rules`](crate::rules).
 
 mod alone;
+mod called;
 mod chinese;
 mod context;
 mod dates;
 mod english;
 mod facts;
 mod instructions;
+mod introductions;
 mod items;
 mod left_out;
 mod lists;
@@ -38,6 +40,7 @@ use jiff::Timestamp;
 use crate::Pattern;
 
 pub use alone::{stands_alone, without_secrets};
+pub use called::names_another;
 pub use chinese::with_left_out_speaker;
 pub use context::{
     addresses, after_saying, announces, in_reply_to, is_asked, is_bare, is_for_listener, is_fragment,
@@ -46,6 +49,7 @@ pub use context::{
 };
 pub use facts::{facts, with_subject};
 pub use instructions::is_instruction;
+pub use introductions::introduced;
 pub use items::without_items;
 pub use left_out::{Leaning, LeftOut, is_housekeeping, left_out};
 pub use orders::{hold_orders, without_orders};
@@ -68,7 +72,7 @@ const LEAST_WITHOUT_GREETING: usize = 4;
 /// A piece in the third person, with absolute dates beside the relative ones. `name` is the speaker's; without one, it
 /// is «the user» or 用户. If that would change a value, the words stay as they were said.
 pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
-    let said = without_greeting(lists::without_bullet(said.trim()));
+    let said = without_greeting(lists::without_bullet(without_stray_stop(said.trim())));
     let said = said.trim_end_matches(['，', '、', ',', ';', '；']);
     let is_chinese = chinese::is_chinese(said);
     let told = if is_chinese { chinese::third_person(said, name) } else { english::third_person(said, name) };
@@ -76,10 +80,19 @@ pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
     sentence_case(&dates::absolute(&told, at, is_chinese))
 }
 
+/// The text without a full stop or comma that was left of the sentence before it.
+fn without_stray_stop(said: &str) -> &str {
+    const WIDE: [char; 6] = ['。', '，', '；', '！', '？', '、'];
+    let rest = said.trim_start_matches(['.', ',', ';', '…', '!', '?']).trim_start_matches(WIDE);
+    // «.env» and «.5» begin with their dot.
+    let is_apart = rest.starts_with(char::is_whitespace) || said.starts_with(WIDE);
+    if is_apart { rest.trim_start() } else { said }
+}
+
 /// The text without the greetings, interjections and conjunctions before it. A «no» stays, because it says something.
 pub fn without_greeting(said: &str) -> &str {
     static GREETING: Pattern = Pattern::new(
-        r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|aw+|well|btw|by the way|anyway|right|yes|yeah|yep|yup|sure|sorry|thanks(?: for asking)?|cheers|take care|thank you|wow|w[hw]oah?|haha+|cool|great|nice|awesome|totally|absolutely|exactly|definitely)(?-i:,? \p{Lu}\p{Ll}+)?[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
+        r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|aw+|well|btw|by the way|anyway|right|yes|yeah|yep|yup|sure|sorry|thanks(?: for asking)?|cheers|take care|thank you|wow|w[hw]oah?|haha+|cool|great|nice|awesome|totally|absolutely|exactly|definitely)(?-i:,? \p{Lu}\p{Ll}+)?[,!.…]+\s+|(?:(?:oh,? )?and by the way|oh,? and|also|on (?:another|a different) note|speaking of which|(?:oh,? )?(?:and )?(?:one more|one other|another) thing|before i forget)[,:.…]+\s+|(?:你好|您好|嗨|哈喽|哦?对了|哦?對了|哦|嗯|啊|哎|哈哈|另外|还有|還有|(?:顺便|順便)(?:说|說|提|讲|講)?(?:一下|一句|一声|一聲)?|顺带一提|順帶一提|话说|話說)[，,！!。～~…\s]+)+",
     );
     let end = GREETING.find(said).map_or(0, |greeting| greeting.end());
     let rest = &said[end..];
@@ -91,10 +104,24 @@ pub fn without_greeting(said: &str) -> &str {
     without_conjunction(rest)
 }
 
+/// A sentence without the words before it, so that it may follow another one.
+pub fn as_continuation(said: &str) -> String {
+    let rest = without_greeting(said);
+    if rest.len() < said.len() { sentence_case(rest) } else { said.to_owned() }
+}
+
+/// Whether a sentence says at its beginning that it is about something else than the one before it: «By the way, …», 顺便说一下，…
+pub fn changes_topic(said: &str) -> bool {
+    static APART: Pattern = Pattern::new(
+        r"(?i)^(?:oh,? )?(?:and )?(?:by the way|btw|on (?:another|a different) note|before i forget)\b|^哦?(?:对了|對了)[，,]|^(?:顺便|順便)(?:说|說|提|讲|講)|^(?:顺带一提|順帶一提|另外)[，,]",
+    );
+    APART.is_match(said)
+}
+
 /// The text without a conjunction or «actually» before the first person, «the» or «there»: these join it to what was said before.
 fn without_conjunction(said: &str) -> &str {
     static JOINED: Pattern = Pattern::new(
-        r"(?i)^(?:actually|oh and|oh|and|also|but|so|btw|plus|yes|yeah|yea|yep|yup|haha+|lol|hmm+|ah|well|ok|okay),? (?P<rest>(?:i|i['’]\w+|im|ive|we|we['’]\w+|my|our|the|there|there['’]s) )",
+        r"(?i)^(?:actually|oh and|oh|and by the way|by the way|and|also|but|so|btw|plus|yes|yeah|yea|yep|yup|haha+|lol|hmm+|ah|well|ok|okay),? (?P<rest>(?:i|i['’]\w+|im|ive|we|we['’]\w+|my|our|the|there|there['’]s) )",
     );
     // Behind a comma the main clause may follow: «Although I row, I hate water».
     static CONCEDED: Pattern = Pattern::new(

@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use strata_core::job::{Job, JobOutcome, JobStatus};
+use strata_core::lexicon::{DIMENSION, Lexicon, Word};
 use strata_core::ports::{
     ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Reranker, Spent, TokenCounter, TurnInContext,
 };
@@ -35,6 +36,20 @@ impl Clock for SteppingClock {
     fn now(&self) -> Timestamp {
         let step = self.0.fetch_add(1, Ordering::Relaxed);
         "2026-03-01T12:00:00Z".parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_secs(step as i64)
+    }
+}
+
+/// The words of a text, all without a meaning: with a lexicon, a server ranks by indexes in memory.
+struct Meaningless;
+
+impl Lexicon for Meaningless {
+    fn for_each_word(&self, text: &str, emit: &mut dyn FnMut(&str)) {
+        let lower = text.to_lowercase();
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).for_each(emit);
+    }
+
+    fn word(&self, _word: &str) -> Word {
+        Word::new(&[0.0; DIMENSION], 1e-5)
     }
 }
 
@@ -153,6 +168,12 @@ impl TestServer {
         Self::serving(engine.with_reranker(Arc::new(Reversing)), Settings::default())
     }
 
+    /// A server that ranks by indexes in memory.
+    pub(crate) fn with_lexicon() -> Self {
+        let engine = Self::engine(Arc::new(InMemoryStore::default()), EngineSettings::default());
+        Self::serving(engine.with_lexicon(Arc::new(Meaningless)), Settings::default())
+    }
+
     pub(crate) fn over(store: Arc<dyn Store>, settings: Settings, engine: EngineSettings) -> Self {
         Self::serving(Self::engine(store, engine), settings)
     }
@@ -225,7 +246,11 @@ fn moment(second: i64) -> Timestamp {
 
 /// A server in which `ada` has eight messages in the session `kiln`, and a model's window over the first four.
 pub(crate) async fn with_window() -> TestServer {
-    let server = TestServer::new();
+    with_window_on(TestServer::new()).await
+}
+
+/// The same on a server of the caller's.
+pub(crate) async fn with_window_on(server: TestServer) -> TestServer {
     let ada = UserId::new("ada").unwrap();
     let said = |number: usize| {
         let role = ["user", "assistant"][number % 2];

@@ -398,8 +398,23 @@ fn is_other_folder(folder: &Path) -> bool {
     !strata_vault::is_vault(folder) && has_files()
 }
 
-/// Whether a file exists that this process may read and not write.
+/// Whether a store exists that this process may read and not write: its file, or its folder, in which a log would have to be made.
 fn is_read_only(path: &Path) -> bool {
+    is_read_only_file(path) || path.is_file() && is_in_read_only_folder(path)
+}
+
+#[cfg(unix)]
+fn is_in_read_only_folder(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_err()
+}
+
+#[cfg(not(unix))]
+fn is_in_read_only_folder(_path: &Path) -> bool {
+    false
+}
+
+fn is_read_only_file(path: &Path) -> bool {
     let opened = std::fs::OpenOptions::new().append(true).open(path);
     opened.is_err_and(|error| {
         matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)

@@ -125,6 +125,15 @@ impl Output {
     }
 }
 
+/// A number with its noun: «1 turn», «2 memories».
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 /// Prints a note for the user on stderr.
 pub(crate) fn note(text: impl Display) {
     // If stderr is closed, there is no other place for the note.

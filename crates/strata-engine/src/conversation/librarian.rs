@@ -18,6 +18,14 @@ use strata_language::text::analyse;
 /// The most items that a reply shows: as many as fit on a screen beside the question.
 const MAX_SHOWN: usize = 5;
 
+/// The relevance from which an item answers also without a word of the question. In small stores, answers have 0.6 to 0.9, and the
+/// nearest items to what nothing answers up to 0.6.
+const SURE: f32 = 0.7;
+
+/// The share of the best relevance from which an item without a word of the question is shown beside the best one. A model can use a
+/// weak part of an answer; a person takes it for noise.
+const BESIDE_BEST: f32 = 0.75;
+
 /// The reply, and the items that it shows. `last` is the turn before the message.
 pub(super) fn reply(
     message: &str,
@@ -35,19 +43,7 @@ pub(super) fn reply(
         }
         return (lines.join("\n"), Vec::new());
     }
-    let mut shown = worth_showing(message, recalled);
-    let is_unsure = shown.is_empty();
-    if is_unsure {
-        shown.extend(last.and_then(just_said));
-    }
-    // For a question about the session itself, recall may return recent turns, with a relevance of 0.
-    let fits = shown.iter().any(|found| found.relevance > 0.0);
-    let head = match (shown.is_empty(), fits) {
-        (true, _) => words.nothing,
-        (false, _) if is_unsure => words.unsure,
-        (false, true) => words.remembered,
-        (false, false) => words.recent,
-    };
+    let (head, shown) = answer(message, recalled, last, words);
     lines.push(head.to_owned());
     let days = Days::Relative { now, is_chinese };
     lines.extend(shown.iter().map(|found| {
@@ -55,6 +51,38 @@ pub(super) fn reply(
         format!("• {}", item_line(&found.item, content.trim(), days))
     }));
     (lines.join("\n"), shown)
+}
+
+/// The words before the items, and the items that answer a question.
+fn answer(
+    message: &str,
+    recalled: Vec<RecalledItem>,
+    last: Option<Turn>,
+    words: &Words,
+) -> (&'static str, Vec<RecalledItem>) {
+    let shown = worth_showing(message, recalled);
+    if shown.is_empty() {
+        let said: Vec<RecalledItem> = last.and_then(just_said).into_iter().collect();
+        return (if said.is_empty() { words.nothing } else { words.unsure }, said);
+    }
+    // For a question about the session itself, recall may return recent turns, with a relevance of 0.
+    let fits = shown.iter().any(|found| found.relevance > 0.0);
+    let head = match fits {
+        false => words.recent,
+        true if is_sure(message, &shown) => words.remembered,
+        true => words.nearest,
+    };
+    (head, shown)
+}
+
+/// Whether one of the items surely is about a question: it is very relevant, or has a word of the question.
+fn is_sure(question: &str, shown: &[RecalledItem]) -> bool {
+    let asked = terms(question);
+    shown.iter().any(|found| found.relevance >= SURE || shares_word(&asked, found))
+}
+
+fn shares_word(asked: &HashSet<String>, found: &RecalledItem) -> bool {
+    !asked.is_disjoint(&terms(found.item.content()))
 }
 
 /// The user's statement right before a question, which often belongs to it although no word and no meaning that recall knows
@@ -104,6 +132,8 @@ fn worth_showing(question: &str, recalled: Vec<RecalledItem>) -> Vec<RecalledIte
     let mut shown: Vec<RecalledItem> = recalled.into_iter().filter(is_new).collect();
     // A person wants the best first. Recall's own order also cares for diversity, which serves a model.
     shown.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+    let least = BESIDE_BEST * shown.first().map_or(0.0, |best| best.relevance);
+    shown.retain(|found| found.relevance >= least || shares_word(&asked, found));
     newer_side_first(&mut shown);
     shown.truncate(MAX_SHOWN);
     shown
@@ -138,6 +168,7 @@ struct Words {
     recent: &'static str,
     nothing: &'static str,
     unsure: &'static str,
+    nearest: &'static str,
 }
 
 const ENGLISH: Words = Words {
@@ -151,6 +182,7 @@ const ENGLISH: Words = Words {
     recent: "This is what was said last:",
     nothing: "I don't know. I remember nothing about that yet.",
     unsure: "I am not sure. You have just said this:",
+    nearest: "I am not sure. This is the nearest that I remember:",
 };
 
 const CHINESE: Words = Words {
@@ -164,6 +196,7 @@ const CHINESE: Words = Words {
     recent: "最近说过这些：",
     nothing: "我不知道。关于这个，我还没有任何记忆。",
     unsure: "我不确定。你刚才说过：",
+    nearest: "我不确定。最接近的记忆是：",
 };
 
 #[cfg(test)]
@@ -187,6 +220,30 @@ mod tests {
             assert_eq!(shown.len(), 1);
         }
         assert_eq!(reply("qqqq?", &[], Vec::new(), None, Timestamp::UNIX_EPOCH).0, ENGLISH.nothing);
+    }
+
+    #[test]
+    fn what_only_resembles_a_question_is_no_answer() {
+        let found = |text: &str, relevance: f32| {
+            let turn = fixture::turn(text).at(fixture::session("s"), 0);
+            RecalledItem { item: Item::Turn(turn), shortened: None, score: relevance, relevance }
+        };
+        let ask = |question: &str, recalled: Vec<RecalledItem>| {
+            let (text, shown) = reply(question, &[], recalled, None, Timestamp::UNIX_EPOCH);
+            (text.lines().next().unwrap_or_default().to_owned(), shown.len())
+        };
+        let question = "Where do I live?";
+        let far = [found("I work at the quarry.", 0.6), found("My dog is called Moss.", 0.37)];
+        assert_eq!(ask(question, far.to_vec()), (ENGLISH.nearest.to_owned(), 1));
+        let beside =
+            [found("I live in Ghent.", 0.86), found("I keep bees.", 0.39), found("Ana lives in Porto.", 0.4)];
+        assert_eq!(
+            ask(question, beside.to_vec()),
+            (ENGLISH.remembered.to_owned(), 2),
+            "one has a word of it"
+        );
+        assert_eq!(ask(question, vec![found("My flat is in Ghent.", 0.8)]).0, ENGLISH.remembered);
+        assert_eq!(ask("我住在哪里？", vec![found("I work at the quarry.", 0.5)]).0, CHINESE.nearest);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, is_asked, is_instruction,
-    is_task_of_another, plainly, rough_length, says_done, stands_alone,
+    self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, introduced, is_asked,
+    is_instruction, is_task_of_another, plainly, rough_length, says_done, stands_alone,
 };
 
 use super::Standing;
@@ -23,6 +23,8 @@ const OF_CHANGE: f32 = 0.8;
 /// The same for a clause of a Chinese sentence that was not accepted as a whole, among others and alone.
 const CLAUSE_AMONG: f32 = 0.8;
 const CLAUSE_ALONE: f32 = 0.9;
+/// The worth of a name that its bearer gives: that of a plain statement.
+const INTRODUCED: f32 = 0.9;
 /// The probability of a voice that is not the user's own from which a sentence changes nothing.
 const FOREIGN: f32 = 0.5;
 /// The most pieces of a message that are read. Longer messages are pasted, not said.
@@ -145,7 +147,9 @@ impl UnreadMessage {
         let is_short = rough_length(message) <= SHORT_MESSAGE;
         let is_one = is_plain && is_short && !statements::mix_scripts(&pieces);
         let is_asked_of = || pieces.iter().any(|piece| asks_for_help(&piece.text));
-        if pieces.len() > 1 && is_one && !statements::hold_orders(&pieces) && !is_asked_of() {
+        let is_introduced = || pieces.iter().any(|piece| introduced(&piece.text).is_some());
+        let is_apart = || statements::hold_orders(&pieces) || is_asked_of() || is_introduced();
+        if pieces.len() > 1 && is_one && !is_apart() {
             pieces.truncate(1);
             pieces[0].text = message.trim().to_owned();
         }
@@ -275,6 +279,26 @@ fn clauses_of<'r>(
         }
     }
     found
+}
+
+/// A sentence in which the speaker gives their name, as a statement of it. A reader takes it for a greeting. What others say, what
+/// is invented and what is only supposed gives no name.
+pub(crate) fn with_introduction(mut sentence: ReadSentence) -> ReadSentence {
+    let is_own = match sentence.verdict {
+        Verdict::Form(_) => false,
+        Verdict::NotOwn(voice) => !matches!(voice, Voice::Material | Voice::Fiction | Voice::Hypothetical),
+        Verdict::Statement(_) => true,
+    };
+    if let Some(told) = introduced(&sentence.text).filter(|_| is_own) {
+        sentence.verdict = Verdict::Statement(Standing::Kept);
+        sentence.told = Some(told);
+        sentence.reading.kind = Default::default();
+        sentence.reading.kind[MemoryKind::Fact as usize] = 1.0;
+        sentence.reading.worth = sentence.reading.worth.max(INTRODUCED);
+        sentence.reading.voice = Default::default();
+        sentence.reading.voice[Voice::Own as usize] = 1.0;
+    }
+    sentence
 }
 
 /// Whether a sentence asks something of the listener. What stands beside it in a short message is read alone.

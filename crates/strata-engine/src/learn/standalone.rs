@@ -7,10 +7,10 @@ use strata_core::memory::MemoryKind;
 use strata_core::ports::Voice;
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
-    Form, LeftOut, Piece, addresses, after_saying, announces, begins_with_pronoun, in_reply_to, is_asked,
-    is_bare, is_for_listener, is_fragment, is_lead_in, is_of_speaker, is_short_answer, is_vague,
-    lacks_referent, names_nothing, names_topic, names_value, pieces, says_little, takes_back,
-    with_left_out_speaker, with_person, without_request,
+    Form, LeftOut, Piece, addresses, after_saying, announces, as_continuation, begins_with_pronoun,
+    changes_topic, in_reply_to, is_asked, is_bare, is_for_listener, is_fragment, is_lead_in, is_of_speaker,
+    is_short_answer, is_vague, lacks_referent, names_nothing, names_topic, names_value, pieces, says_little,
+    takes_back, with_left_out_speaker, with_person, without_request,
 };
 
 /// The most characters of two sentences that become one statement, and of what a reply quotes.
@@ -191,6 +191,8 @@ impl Message<'_> {
             Need::Required
         } else if addresses(text) {
             Need::Listener
+        } else if changes_topic(text) {
+            Need::Nothing
         } else if sentence.reading.unclear >= UNCLEAR {
             Need::Unclear
         } else if is_vague(text) || sentence.reading.unclear >= VAGUE {
@@ -271,7 +273,7 @@ impl Message<'_> {
         }
         let before = &mut self.found[place];
         before.text = format!("{} {}", before.text, sentence.text);
-        before.told = before.told.is_some().then_some(both);
+        before.told = (before.told.is_some() || both != before.text).then_some(both);
         true
     }
 
@@ -344,6 +346,7 @@ fn is_condition(sentence: &ReadSentence) -> bool {
 
 /// Two sentences as one statement, or the last one of the first with the second; `None` if that is too long.
 fn joined(said: &str, sentence: &str) -> Option<String> {
+    let sentence = as_continuation(sentence);
     let fits = |both: &String| both.chars().count() <= JOINED_CHARS;
     let last = || pieces(said).pop().filter(|last| names_topic(&last.text) && !lacks_referent(&last.text));
     let shorter = || last().map(|last| format!("{} {sentence}", last.text)).filter(fits);
@@ -444,6 +447,20 @@ mod tests {
         );
         let read = sentences(&[("I own a ketch.", KEPT), ("I live in Hoorn.", KEPT)], "");
         assert_eq!(told(&standing_alone(read, &nobody)), ["I own a ketch.", "I live in Hoorn."]);
+    }
+
+    #[test]
+    fn a_sentence_about_something_else_joins_nothing() {
+        let nobody = Previous::default();
+        let read = |texts: &[(&str, Verdict)]| {
+            let mut read = sentences(texts, "");
+            read.iter_mut().skip(1).for_each(|sentence| sentence.reading.unclear = 0.9);
+            standing_alone(read, &nobody)
+        };
+        let apart = read(&[("I sorted the shed.", KEPT), ("By the way, my canoe is called Teal.", KEPT)]);
+        assert_eq!(told(&apart), ["I sorted the shed.", "By the way, my canoe is called Teal."]);
+        let joined = read(&[("I own a canoe.", KEPT), ("Oh and, my paddle is called Twig.", KEPT)]);
+        assert_eq!(told(&joined), ["I own a canoe. My paddle is called Twig."]);
     }
 
     #[test]

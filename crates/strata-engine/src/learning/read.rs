@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Learning;
-use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut};
+use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut, with_introduction};
 use crate::learn::standalone::{Previous, standing_alone};
 use crate::learn::{AsSaid, Said, Standing, Statement, rules};
 use strata_core::error::Result;
 use strata_core::id::TurnId;
 use strata_core::ports::{Reader, Voice};
-use strata_language::statements::{is_instruction, third_person};
+use strata_language::statements::{introduced, is_instruction, third_person};
 
 /// The most statements of a message. Their order of confidence decides.
 const MAX_STATEMENTS: usize = 12;
@@ -60,11 +60,11 @@ pub(super) async fn read_message(
         read = message.look_again(read, &looks, &readings);
     }
     let compounds = compounds(&read);
-    if compounds.is_empty() {
-        return Ok(standing_alone(read, previous));
+    if !compounds.is_empty() {
+        let readings = reader.sentences(&compounds).await?;
+        read = cut(read, &readings);
     }
-    let readings = reader.sentences(&compounds).await?;
-    Ok(standing_alone(cut(read, &readings), previous))
+    Ok(standing_alone(read, previous).into_iter().map(with_introduction).collect())
 }
 
 /// A sentence that the reader would not keep, but that the rules read as a plain statement. They seldom do, and are then
@@ -90,6 +90,9 @@ fn with_rules(mut sentence: ReadSentence) -> ReadSentence {
 
 pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<Statement> {
     let Verdict::Statement(standing) = sentence.verdict else { return None };
+    if names_speaker(&sentence.text, message.name) {
+        return None;
+    }
     Some(Statement {
         content: third_person(sentence.told.as_ref().unwrap_or(&sentence.text), message.name, message.at),
         kind: sentence.kind(),
@@ -103,4 +106,10 @@ pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<S
             beside: sentence.beside.iter().map(|fact| third_person(fact, message.name, message.at)).collect(),
         }),
     })
+}
+
+/// Whether a sentence only gives the name under which its message was recorded.
+fn names_speaker(sentence: &str, name: Option<&str>) -> bool {
+    let is_known = |told: String| name.is_some_and(|name| told.ends_with(name));
+    introduced(sentence).is_some_and(is_known)
 }

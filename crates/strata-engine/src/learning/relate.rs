@@ -17,10 +17,10 @@ use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, Sente
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
 use strata_language::statements::{
-    has_new_clause, has_new_values, is_rest, is_short_answer, joined, lacks_referent, parts, plainly,
-    refers_back, rough_length, says_done, says_done_elsewhere, says_more, says_postponed, share_content,
-    stands_alone, with_subject, without_done, without_greeting, without_items, without_one, without_reply,
-    without_saying,
+    has_new_clause, has_new_values, is_rest, is_short_answer, joined, lacks_referent, names_another, parts,
+    plainly, refers_back, rough_length, says_done, says_done_elsewhere, says_more, says_postponed,
+    share_content, stands_alone, with_subject, without_done, without_greeting, without_items, without_one,
+    without_reply, without_saying,
 };
 
 /// The number of candidates whose parts are compared too, if they are long.
@@ -270,12 +270,15 @@ pub(super) struct Ended {
 
 /// Whether a statement that seems to end a memory speaks about something else: they share no word, and the reader is not
 /// very sure. A todo ends with a bare «done». A short answer replaces nothing else either, unless its question
-/// or the answer shares a word with the memory.
+/// or the answer shares a word with the memory. The name of one thing does not replace that of another.
 fn is_about_another(statement: &Statement, remembered: &str, relation: &PairReading) -> bool {
     let new = statement.said();
     let is_answer = is_short_answer(new) && without_reply(&statement.content) != statement.content;
     if is_answer {
         return relation.change() < SURE && !share_content(&statement.content, remembered);
+    }
+    if names_another(new, remembered) {
+        return true;
     }
     let ends = relation.of(Relation::Ends) > relation.of(Relation::Replaces);
     if !ends || share_content(new, remembered) {

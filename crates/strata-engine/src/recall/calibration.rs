@@ -5,7 +5,7 @@
 //! questions asked of their own conversation and of another one, which cannot answer them. `docs/recall.md` gives the
 //! features, the fit and what it reaches; `strata eval --foreign` measures it.
 
-use super::rank::{LEXICAL_WEIGHT, Ranked, ScoreParts};
+use super::rank::{FULL_TERM, LEXICAL_WEIGHT, Ranked, ScoreParts};
 
 /// The regression without an encoder.
 const BY_WORDS: WordModel = WordModel {
@@ -133,8 +133,17 @@ impl QuestionShape {
         (words.clamp(least, most) / USUAL_SEARCHED).ln()
     }
 
-    /// The log odds that an item helps, from its own evidence.
+    /// The log odds that an item helps, from its own evidence. A long item that alone has a rare word of the question is judged by
+    /// its words too, without the loss by its length: the encoder has not read it to its end.
     fn log_odds(self, score: f32, parts: &ScoreParts) -> f32 {
+        let read = self.as_read(score, parts);
+        match parts.sole > 0.0 && !parts.across {
+            true => read.max(self.by_words(parts.exact, parts.terms.max(FULL_TERM * parts.sole))),
+            false => read,
+        }
+    }
+
+    fn as_read(self, score: f32, parts: &ScoreParts) -> f32 {
         match parts.encoder {
             encoder if parts.across => self.across_scripts(encoder, parts),
             Some(cosine) => {
@@ -145,15 +154,24 @@ impl QuestionShape {
                 offset + evidence + length * self.length(min_words)
                     - searched * self.searched(SEARCHED_BY_ENCODER)
             }
-            None => {
-                let WordModel { exact, terms, length, searched, offset, chinese_offset, min_words } =
-                    BY_WORDS;
-                let offset = if self.latin { offset } else { chinese_offset };
-                let evidence = exact * parts.exact + terms * parts.terms;
-                offset + evidence + length * self.length(min_words)
-                    - searched * self.searched(SEARCHED_BY_WORDS)
-            }
+            None => self.by_words(parts.exact, parts.terms),
         }
+    }
+
+    /// The log odds that an item helps, by its words alone.
+    fn by_words(self, exact: f32, terms: f32) -> f32 {
+        let WordModel {
+            exact: by_exact,
+            terms: by_terms,
+            length,
+            searched,
+            offset,
+            chinese_offset,
+            min_words,
+        } = BY_WORDS;
+        let offset = if self.latin { offset } else { chinese_offset };
+        offset + by_exact * exact + by_terms * terms + length * self.length(min_words)
+            - searched * self.searched(SEARCHED_BY_WORDS)
     }
 }
 

@@ -26,7 +26,7 @@ const RARE: usize = 50;
 const FEW: usize = 3;
 
 /// The bonus of each item that has an identifier of the question.
-pub(super) fn identified(index: &UserIndex, question: &Question) -> HashMap<Doc, f32> {
+fn identified(index: &UserIndex, question: &Question) -> HashMap<Doc, f32> {
     let words = question.words.iter().filter(|word| word.numeric && is_identifier(&word.text));
     let known: Vec<u32> = words.filter_map(|word| index.words.number(&word.text)).collect();
     let mut bonus = HashMap::new();
@@ -40,6 +40,58 @@ pub(super) fn identified(index: &UserIndex, question: &Question) -> HashMap<Doc,
         }
     }
     bonus
+}
+
+/// The gain of a long item that alone has all words of the question: as much as a short item gets for them.
+pub(super) const SOLE_WEIGHT: f32 = 0.5;
+
+/// The items that a question names, by an identifier or by a word that only one long item has.
+pub(super) struct NamedItems {
+    identified: HashMap<Doc, f32>,
+    sole: HashMap<Doc, f32>,
+}
+
+impl NamedItems {
+    /// The items that a question names. An item is long from more than `long` words on.
+    pub(super) fn new(index: &UserIndex, question: &Question, long: f32) -> Self {
+        Self { identified: identified(index, question), sole: sole_words(index, question, long) }
+    }
+
+    /// The bonus of an item for having the question's identifiers.
+    pub(super) fn identified(&self, doc: Doc) -> f32 {
+        self.identified.get(&doc).copied().unwrap_or(0.0)
+    }
+
+    /// The share of the question that is words of this item alone.
+    pub(super) fn sole(&self, doc: Doc) -> f32 {
+        self.sole.get(&doc).copied().unwrap_or(0.0)
+    }
+
+    /// Both as a part of the score.
+    pub(super) fn bonus(&self, doc: Doc) -> f32 {
+        self.identified(doc) + SOLE_WEIGHT * self.sole(doc)
+    }
+}
+
+/// From this rarity on, a word that only one item has points at that item. Unknown words are made of rare pieces and get it, and
+/// so do names.
+const RARE_WORD: f32 = 0.9;
+
+/// The shares of a question's weight that are words of one item alone, of items of more than `long` words. Their length counts
+/// against such items, and an encoder does not read them to their end; a rare word that nothing else has is evidence all the same.
+fn sole_words(index: &UserIndex, question: &Question, long: f32) -> HashMap<Doc, f32> {
+    let full = question.words.iter().map(|word| word.weight).sum::<f32>().max(f32::MIN_POSITIVE);
+    let rare = question.words.iter().filter(|word| !word.numeric && word.word.rarity >= RARE_WORD);
+    let mut shares = HashMap::new();
+    for word in rare {
+        let Some(number) = index.words.number(&word.text) else { continue };
+        let postings = index.words.postings(number);
+        let only = postings.iter().next().filter(|_| postings.len() == 1);
+        if let Some(doc) = only.filter(|doc| index.documents[**doc as usize].word_count as f32 > long) {
+            *shares.entry(*doc).or_insert(0.0) += word.weight / full;
+        }
+    }
+    shares
 }
 
 /// Whether a word with a digit has the form of an identifier: five digits or more, four that are no year, or letters

@@ -11,7 +11,7 @@ use strata_core::id::{RequestId, SessionId, UserId};
 use strata_core::metric::{ErrorStage, PromptUse, RequestMetric};
 use strata_core::ports::Clock;
 use strata_core::scope::Scope;
-use strata_core::store::{Change, ChangeSet, Store};
+use strata_core::store::{Change, ChangeSet, Page, Store};
 use strata_core::trace::RetrievalPath;
 
 use crate::forgotten::Forgotten;
@@ -193,14 +193,26 @@ impl RequestLog {
         }
     }
 
+    /// Writes rows. A question about somebody of whom nothing is stored leaves none: it would make a user of a mistyped name.
     async fn write_rows<'a>(
         &self,
         user: &UserId,
         rows: impl Iterator<Item = &'a (UserId, RequestMetric)>,
     ) -> Result<()> {
-        let changes = rows.map(|(_, metric)| Change::AddRequest(Box::new(metric.clone()))).collect();
+        let rows: Vec<&RequestMetric> = rows.map(|(_, metric)| metric).collect();
+        let was_answered = rows.iter().any(|metric| metric.context_items > 0);
+        if !was_answered && !self.is_known(user).await? {
+            return Ok(());
+        }
+        let changes = rows.into_iter().map(|metric| Change::AddRequest(Box::new(metric.clone()))).collect();
         self.store.apply(user, ChangeSet::new(self.clock.now(), changes)).await?;
         Ok(())
+    }
+
+    /// Whether the store has a session or a memory of a user.
+    async fn is_known(&self, user: &UserId) -> Result<bool> {
+        let has_items = self.store.head(user).await?.revision > 0;
+        Ok(has_items || !self.store.sessions(user, Page::first(1)).await?.is_empty())
     }
 
     /// Removes a user's request rows older than `before`.
@@ -247,5 +259,18 @@ mod tests {
         assert_eq!(world.engine.requests.waiting(), 1, "unwritten rows stay queued");
         assert_eq!(world.engine.requests.get(&world.user, asked).await.unwrap().query, "journey");
         assert!(log.unwritten.lock_writing().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_question_about_a_mistyped_user_makes_no_user() {
+        let world = World::new();
+        world.say("s", "a journey by train").await;
+        let (store, requests) = (world.engine.store(), &world.engine.requests);
+        let mistyped = UserId::new("anm").unwrap();
+        let asked = world.engine.recall.ask(&mistyped, &RecallRequest::new("journey")).await.unwrap();
+        requests.flush().await.unwrap();
+        assert_eq!(store.users(Page::first(9)).await.unwrap(), std::slice::from_ref(&world.user));
+        assert!(requests.get(&mistyped, asked.request_id).await.is_err());
+        assert_eq!(requests.waiting(), 0);
     }
 }

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use super::best::Scores;
 use super::calibration::{self, QuestionShape};
 use super::exclusions::{Excluded, ExclusionRules};
-use super::identifiers::identified;
+use super::identifiers::{NamedItems, SOLE_WEIGHT};
 use super::lexical::Lexical;
 use super::likeness::{ItemLikeness, MAX_COMPARED};
 use super::multi_question;
@@ -78,7 +78,7 @@ const MEANINGFUL: f32 = 0.1;
 const SAME_WORD: f32 = 0.6;
 
 /// The BM25 share of an item that has every term of the question once.
-const FULL_TERM: f32 = 1.0 / (1.0 + super::lexical::K1);
+pub(super) const FULL_TERM: f32 = 1.0 / (1.0 + super::lexical::K1);
 
 /// One ranked item, with the parts of its score.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +118,8 @@ pub(crate) struct ScoreParts {
     pub(crate) in_session: bool,
     /// The bonus for having the question's identifiers.
     pub(crate) identified: f32,
+    /// The share of the question that is words of this item alone, if it is long.
+    pub(crate) sole: f32,
     /// The bonus for similarity to the best answers.
     pub(crate) likeness: f32,
     /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
@@ -202,10 +204,10 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let (unread, weights) = (encoder.is_used(), lexical_weights(question));
-    let identified = identified(index, question);
-    let bonus = |doc: Doc| identified.get(&doc).copied().unwrap_or(0.0);
+    let named = NamedItems::new(index, question, LONG_ITEM);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
-        identified: bonus(doc),
+        identified: named.identified(doc),
+        sole: named.sole(doc),
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
         encoder,
@@ -223,7 +225,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
         let lexical = lexical.terms.iter().zip(&lexical.words);
-        lexical.zip(docs).map(|((terms, words), doc)| terms + words + bonus(doc)).collect()
+        lexical.zip(docs).map(|((terms, words), doc)| terms + words + named.bonus(doc)).collect()
     };
     let scores = Scores { index, visible, values };
     let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
@@ -271,7 +273,8 @@ impl ScoreParts {
             None => lexical + MEAN_WEIGHT * self.mean,
         };
         let bonus = |applies: bool, weight: f32| if applies { 1.0 + weight } else { 1.0 };
-        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + self.identified
+        let named = self.identified + SOLE_WEIGHT * self.sole;
+        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + named
     }
 
     /// The gain or loss of an encoded score by weights that the regression of its probability does not know: those of long

@@ -148,10 +148,11 @@ impl Look {
     }
 }
 
-/// The encoder's cosine of an item in the question's own script. An item with the question's identifiers has better evidence.
+/// The encoder's cosine of an item in the question's own script. An item with the question's identifiers, or a long one with its rare
+/// words, has better evidence.
 fn cosine(candidate: &Candidate) -> Option<f32> {
     let parts = &candidate.ranked.as_ref()?.1.parts;
-    parts.encoder.filter(|_| !parts.across && parts.identified <= 0.0)
+    parts.encoder.filter(|_| !parts.across && parts.identified + parts.sole <= 0.0)
 }
 
 /// Whether the scores leave a doubt.

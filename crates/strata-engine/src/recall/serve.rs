@@ -91,7 +91,7 @@ impl Recall {
         request: &RecallRequest,
         plan: &RecallPlan,
         found: &CandidateSet,
-        trace: Option<&mut TraceLog>,
+        mut trace: Option<&mut TraceLog>,
     ) -> Vec<(Candidate, f32)> {
         let now = request.as_of.unwrap_or_else(|| self.clock.now()).as_microsecond();
         let least = match found.is_general {
@@ -100,6 +100,10 @@ impl Recall {
         };
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= least).collect();
+        if let Some(trace) = trace.as_deref_mut() {
+            // Those that are left out now say what others say.
+            relevant.iter().for_each(|candidate| trace.settle(candidate.id, Outcome::NotChosen));
+        }
         let relevant = if relevant.len() > plan.limit { without_covered(found, relevant) } else { relevant };
         // An item of a time that is still to come was recorded under a clock that was ahead: its age is unknown.
         let latest = now.saturating_add(CLOCK_SLACK.as_micros() as i64);

@@ -60,7 +60,7 @@ pub(super) fn unfold(sentence: &str) -> Option<Vec<String>> {
     let place = COMPILED.matches(sentence).next()?;
     let found = COMPILED.groups(place, sentence)?;
     let name = found.name("n").map_or_else(String::new, |name| name.as_str().to_lowercase());
-    if name.ends_with("ish") || name.ends_with("ese") || NO_NAMES.split_whitespace().any(|no| no == name) {
+    if is_no_name(&name) {
         return None;
     }
     // «… at Nokia and live in Espoo»: [`super::sentence`] splits joined clauses by their subjects.
@@ -74,6 +74,11 @@ pub(super) fn unfold(sentence: &str) -> Option<Vec<String>> {
     }
     let (_, sentences) = SHAPES.get(place)?;
     Some(sentences.iter().filter_map(|sentence| filled(sentence, &found)).collect())
+}
+
+/// Whether a word in lower case is known to be something else than a name: a nation, a faith.
+pub(crate) fn is_no_name(word: &str) -> bool {
+    word.ends_with("ish") || word.ends_with("ese") || NO_NAMES.split_whitespace().any(|no| no == word)
 }
 
 fn filled(template: &str, found: &Captures<'_>) -> Option<String> {

@@ -378,3 +378,29 @@ fn a_clause_about_something_else_is_new() {
     assert!(!has_new_clause("我不再在邮局上班了", "用户在邮局上班"));
     assert!(!has_new_clause("I left the post office, sadly", "The user works at the post office"));
 }
+
+#[test]
+fn words_that_only_lead_to_a_statement_are_left_out() {
+    let check = |said: &str, told: &str| assert_eq!(third_person(said, None, at()), told, "{said}");
+    for lead in [
+        "By the way, ",
+        "Oh and by the way, ",
+        "By the way ",
+        ". By the way, ",
+        "Oh, and by the way, ",
+        "Oh and ",
+        "Oh and, ",
+        "Also, ",
+        "On another note, ",
+        "Oh, one more thing: ",
+        "Before I forget, ",
+    ] {
+        check(&format!("{lead}my canoe leaks."), "The user's canoe leaks.");
+    }
+    for lead in ["另外，", "顺便说一下，", "顺便提一句，", "还有，", "哦对了，", "。另外，"]
+    {
+        check(&format!("{lead}我的船漏水。"), "用户的船漏水。");
+    }
+    check("And Tom, my brother, rows.", "And Tom, the user's brother, rows.");
+    check(".env holds my settings", ".env holds the user's settings");
+}

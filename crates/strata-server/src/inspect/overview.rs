@@ -55,6 +55,8 @@ struct OverviewPage {
     read: Option<String>,
     charts: Vec<Chart>,
     triggers: Vec<TriggerView>,
+    /// The names of the figures that cannot be judged yet.
+    unknown: Vec<&'static str>,
     failures: Vec<String>,
     dead_jobs: Vec<DeadJob>,
     /// Files of a vault that cannot be used, with line and reason.
@@ -83,13 +85,15 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let dead_jobs = DeadJob::load(&app, &user, &frame, &mut room).await?;
     let mut charts = growth_charts(&growth, &dates);
     charts.extend(recall_charts(&report));
+    let (unknown, triggers) = triggers(&report);
     let page = OverviewPage {
         is_new: growth.turns == 0 && growth.memories == 0,
         tiles: tiles(&growth, &report, waiting),
         charts,
         period: period(&report),
         read: report.is_cut.then(|| grouped(PAGE_ROWS)),
-        triggers: report.triggers.iter().map(TriggerView::new).collect(),
+        triggers,
+        unknown: unknown.iter().map(|trigger| trigger.metric).collect(),
         failures: failures(&report, &mut room),
         dead_jobs,
         files,
@@ -97,6 +101,11 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
         frame,
     };
     page.frame.answer(&page)
+}
+
+/// The triggers that cannot be judged yet, and the others.
+fn triggers(report: &Report) -> (Vec<TriggerView>, Vec<TriggerView>) {
+    report.triggers.iter().map(TriggerView::new).partition(|trigger| trigger.class == "unknown")
 }
 
 /// The time that a report counts: the last days, or the time from which on all rows were read.

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use strata_core::state::{DiagnosticState, DiagnosticStatus, Task};
+use strata_core::state::{DiagnosticState, Task};
 use strata_core::store::TurnQuery;
 use strata_core::summary::Summary;
 use strata_core::{Role, Session, SessionId, UserId};
@@ -15,7 +15,7 @@ use super::charts::share_width;
 use super::clip::{Clipped, Room};
 use super::diff::{Part, diff};
 use super::frame::{Frame, Section, Visitor, grouped, moment};
-use super::sessions::{named, path, turns_from};
+use super::sessions::{named, path, status, turns_from};
 use super::turn::TurnView;
 use crate::app::App;
 use crate::error::ApiError;
@@ -43,6 +43,8 @@ pub(super) fn routes() -> Vec<Route> {
 /// The head of all pages of a session: its name and its tabs.
 struct SessionHead {
     name: String,
+    /// The title of an imported conversation.
+    title: Option<String>,
     turns: String,
     created: String,
     updated: String,
@@ -68,6 +70,7 @@ impl SessionHead {
         };
         Self {
             name: room.line(session.id.as_str(), 200).text,
+            title: session.title().map(|title| room.line(title, 200).text),
             turns: grouped(session.turn_count),
             created: moment(session.created_at),
             updated: moment(session.updated_at),
@@ -79,6 +82,14 @@ impl SessionHead {
             ],
         }
     }
+}
+
+/// A session as the address names it. One that was imported began with its first turn and not with the import.
+async fn session_of(app: &App, user: &UserId, id: String) -> Result<Session, ApiError> {
+    let engine = app.engine();
+    let session = engine.sessions.get(user, &named(id)?).await?;
+    let created_at = engine.sessions.begun(user, &session).await?;
+    Ok(Session { created_at, ..session })
 }
 
 fn titled(frame: Frame, session: &Session) -> Frame {
@@ -103,7 +114,7 @@ async fn turns(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, asked, .. } = visitor;
-    let session = app.engine().sessions.get(&user, &named(id)?).await?;
+    let session = session_of(&app, &user, id).await?;
     let frame = titled(frame, &session);
     let newest = session.turn_count.saturating_sub(TURNS);
     let first = match asked.after.as_str() {
@@ -172,7 +183,7 @@ async fn state(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, .. } = visitor;
-    let session = app.engine().sessions.get(&user, &named(id)?).await?;
+    let session = session_of(&app, &user, id).await?;
     let frame = titled(frame, &session);
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "/state", &mut room);
@@ -207,11 +218,7 @@ async fn state(
 /// The single values of a state.
 fn state_facts(session: &Session, room: &mut Room) -> Vec<(&'static str, String)> {
     let state = &session.state;
-    let status = match state.diagnostic.status {
-        DiagnosticStatus::Idle => "idle",
-        DiagnosticStatus::Investigating => "investigating",
-        DiagnosticStatus::Resolved => "resolved",
-    };
+    let status = status(&state.diagnostic).unwrap_or("idle");
     let usage = &state.token_usage;
     let mut facts = vec![("Status", status.to_owned())];
     let diagnostic = &state.diagnostic;
@@ -289,7 +296,7 @@ async fn summaries(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, .. } = visitor;
-    let session = app.engine().sessions.get(&user, &named(id)?).await?;
+    let session = session_of(&app, &user, id).await?;
     let frame = titled(frame, &session);
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "/summaries", &mut room);
@@ -372,7 +379,7 @@ async fn prompt(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let Visitor { user, frame, asked, caller } = visitor;
-    let session = app.engine().sessions.get(&user, &named(id)?).await?;
+    let session = session_of(&app, &user, id).await?;
     let frame = titled(frame, &session);
     let mut room = Room::new();
     let head = SessionHead::new(&frame, &session, "/prompt", &mut room);

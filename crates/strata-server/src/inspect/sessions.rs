@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use strata_core::state::{DiagnosticState, DiagnosticStatus};
 use strata_core::store::Page;
 use strata_core::{Session, SessionId};
 
@@ -24,6 +25,8 @@ pub(super) fn routes() -> Vec<Route> {
 pub(super) struct SessionRow {
     pub(super) href: String,
     pub(super) name: String,
+    /// The title of an imported conversation.
+    pub(super) title: Option<String>,
     pub(super) turns: String,
     pub(super) updated: String,
     pub(super) status: Option<&'static str>,
@@ -31,18 +34,26 @@ pub(super) struct SessionRow {
 
 impl SessionRow {
     pub(super) fn new(frame: &Frame, session: &Session, room: &mut Room) -> Self {
-        use strata_core::state::DiagnosticStatus::{Idle, Investigating, Resolved};
         Self {
             href: frame.href(&path(session.id.as_str())),
             name: room.line(session.id.as_str(), 120).text,
+            title: session.title().map(|title| room.line(title, 120).text),
             turns: grouped(session.turn_count),
             updated: moment(session.updated_at),
-            status: match session.state.diagnostic.status {
-                Idle => None,
-                Investigating => Some("investigating"),
-                Resolved => Some("resolved"),
-            },
+            status: status(&session.state.diagnostic),
         }
+    }
+}
+
+/// The phase of the diagnosis in a session. What somebody tells about themselves is no case: without a finding, a supposition or a
+/// cause there is no phase.
+pub(super) fn status(diagnostic: &DiagnosticState) -> Option<&'static str> {
+    let DiagnosticState { findings, hypotheses, ruled_out, root_causes, .. } = diagnostic;
+    let has_case = [findings, hypotheses, ruled_out, root_causes].iter().any(|list| !list.is_empty());
+    match diagnostic.status {
+        DiagnosticStatus::Resolved => Some("resolved"),
+        DiagnosticStatus::Investigating if has_case => Some("investigating"),
+        DiagnosticStatus::Investigating | DiagnosticStatus::Idle => None,
     }
 }
 

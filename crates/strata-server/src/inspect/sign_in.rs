@@ -74,11 +74,21 @@ async fn sign_in(State(app): State<App>, headers: HeaderMap, form: Form) -> Resu
         // A server without keys needs no signing in.
         Ok(_) => Ok(Redirect::to(next).into_response()),
         Err(error) => {
-            let mut response = page(&app, &headers, next, Some(quoted(&error.message())))?;
+            let mut response = page(&app, &headers, next, Some(problem(&error)))?;
             *response.status_mut() = StatusCode::UNAUTHORIZED;
             Ok(response)
         }
     }
+}
+
+/// What a person gave instead of a key. A form has no headers to speak of.
+const NO_KEY: &str =
+    "this is no key of this server; a key begins with `strata_`, and `strata keys create` makes one";
+
+/// Why a key is not accepted, for a person.
+fn problem(error: &ApiError) -> String {
+    let is_key = error.code() != "missing_api_key";
+    quoted(&if is_key { error.message() } else { NO_KEY.to_owned() })
 }
 
 async fn sign_out(_form: Form) -> Response {

@@ -133,6 +133,34 @@ async fn a_user_is_chosen_and_an_empty_store_is_no_error() {
 }
 
 #[tokio::test]
+async fn a_session_has_its_title_and_a_phase_only_with_a_case() {
+    let server = TestServer::new();
+    let put = async |findings: Value| {
+        let diagnostic =
+            json!({"status": "investigating", "facts": ["the skiff is old"], "findings": findings});
+        let state = json!({"diagnostic": diagnostic, "system_state": {"title": "Caulking <b>the</b> skiff"}});
+        let answer = server.write(Method::PUT, "/sessions/c-1/state?user_id=ada", state).await;
+        assert!(answer.status.is_success(), "{}", answer.body);
+    };
+    put(json!([])).await;
+    for path in ["/inspect", "/inspect/sessions", "/inspect/sessions/c-1", "/inspect/sessions/c-1/state"] {
+        let shown = page(&server, &format!("{path}?user=ada"), &[]).await.body;
+        assert!(shown.contains("Caulking &#60;b&#62;the&#60;/b&#62; skiff"), "{path}: {shown}");
+        assert!(!shown.contains("investigating"), "{path}: {shown}");
+    }
+    put(json!(["the seams leak"])).await;
+    assert!(page(&server, "/inspect/sessions?user=ada", &[]).await.body.contains("investigating"));
+}
+
+#[tokio::test]
+async fn figures_without_enough_data_are_folded_into_one_line() {
+    let (server, _) = filled().await;
+    let shown = page(&server, "/inspect?user=ada", &[]).await.body;
+    assert_eq!(shown.matches("Not enough data for").count(), 1, "{shown}");
+    assert!(!shown.contains("not enough data"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_failure_is_a_page() {
     let (server, memory) = filled().await;
     for (path, status) in [
@@ -226,6 +254,7 @@ async fn with_keys_a_person_signs_in_and_sees_what_the_key_may_read() {
     for wrong in ["", "x", "strata_00000000000000000000000000000000", &collector] {
         let answer = sign_in(wrong).await;
         assert!(answer.status == 401 && answer.header("set-cookie").is_none(), "{wrong}: {}", answer.body);
+        assert!(answer.body.contains("<form") && !answer.body.contains("Authorization"), "{}", answer.body);
         let quotes = |quote: &str| answer.body.matches(quote).count();
         assert_eq!(quotes("“"), quotes("”"), "{}", answer.body);
     }

@@ -5,7 +5,7 @@ use strata_core::key::{SECRET_BYTES, SecretSource};
 use strata_engine::NewKey;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::testing::{Answer, TestServer, request, with_window};
+use crate::testing::{Answer, TestServer, request, with_window, with_window_on};
 use crate::{Settings, serve_mcp};
 
 const JSON: &str = "application/json";
@@ -139,6 +139,17 @@ async fn a_search_has_a_hint_for_using_it() {
     // Recent turns are not an answer to an unrelated question.
     let foreign = search("qqqq zzzz").await;
     assert_eq!((&foreign["results"], &foreign["note"]), (&json!([]), &json!("nothing is known about this")));
+}
+
+#[tokio::test]
+async fn a_search_finds_summaries_alone() {
+    let server = with_window_on(TestServer::with_lexicon()).await;
+    let asked = json!({"query": "the relay of the kiln in Gdansk", "kinds": ["summary"], "threshold": 0});
+    let found = done(&server, Some("ada"), "search_memories", asked).await;
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.len(), 1, "{found}");
+    assert_eq!(results[0]["kind"], "summary");
+    assert_eq!(results[0]["memory"], "The relay of the kiln was replaced in Gdansk.");
 }
 
 #[tokio::test]

@@ -216,7 +216,7 @@ async fn search(
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::testing::TestServer;
+    use crate::testing::{TestServer, with_window_on};
 
     async fn with_tea() -> TestServer {
         let server = TestServer::new();
@@ -393,5 +393,24 @@ mod tests {
             );
             assert_eq!(answer["retrieval_path"], if expected > 0 { "window" } else { "nothing" });
         }
+    }
+
+    #[tokio::test]
+    async fn summaries_are_a_kind_of_their_own() {
+        let server = with_window_on(TestServer::with_lexicon()).await;
+        let search = async |kinds: Value| {
+            let body = json!({"user_id": "ada", "query": "the relay of the kiln in Gdansk", "kinds": kinds, "threshold": 0});
+            let answer = server.post("/search", body).await.json();
+            let kinds = answer["results"].as_array().unwrap().iter().map(|item| item["kind"].clone());
+            let mut kinds: Vec<Value> = kinds.collect();
+            kinds.dedup();
+            Value::from(kinds)
+        };
+        assert_eq!(search(json!(["summary"])).await, json!(["summary"]));
+        assert_eq!(search(json!(["turn"])).await, json!(["turn"]));
+        assert_eq!(search(json!(["memory"])).await, json!([]));
+        assert_eq!(search(Value::Null).await, json!(["turn"]), "no summary stands beside turns");
+        let refused = json!({"user_id": "ada", "query": "kiln", "kinds": []});
+        assert_eq!(server.post("/search", refused).await.status, 400);
     }
 }

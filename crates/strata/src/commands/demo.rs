@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Print the address of the inspector without opening a browser
     #[arg(long, conflicts_with = "no_serve")]
     no_open: bool,
+    /// Serve on this port [default: that of the setting `listen`, or a free one if another program uses it]
+    #[arg(long, value_name = "PORT", conflicts_with = "no_serve")]
+    port: Option<u16>,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -94,7 +97,7 @@ struct Source {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { no_serve, no_open, json: JsonArgs { json } } = args;
+    let Args { no_serve, no_open, port, json: JsonArgs { json } } = args;
     let begun = Instant::now();
     // The signal is handled first, so that the folder is removed in any case.
     let stop = serve::stop_signal()?;
@@ -132,7 +135,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if no_serve {
         return Ok(());
     }
-    let listener = listener(config.listen).await?;
+    let listener = match port {
+        Some(port) => listener_at(SocketAddr::new(config.listen.ip(), port)).await?,
+        None => listener(config.listen).await?,
+    };
     let address = format!("http://{}/", listener.local_addr()?);
     output.line("")?;
     output.line(format_args!(
@@ -291,6 +297,12 @@ async fn listener(listen: SocketAddr) -> Outcome<TcpListener> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Listens on an address that a person has chosen.
+async fn listener_at(listen: SocketAddr) -> Outcome<TcpListener> {
+    let failed = || format!("the demo cannot listen on `{listen}`; choose another port with `--port`");
+    Ok(TcpListener::bind(listen).await.with_context(failed)?)
 }
 
 #[cfg(test)]

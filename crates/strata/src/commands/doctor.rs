@@ -22,7 +22,7 @@ use strata_engine::{CLIENTS_SPACE, MODEL_FAILED};
 
 use super::{Context, JsonArgs, serve};
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Check the configuration, the store, its index and the disk
 ///
@@ -444,8 +444,12 @@ fn findings_of(health: &Health) -> Vec<Finding> {
         "store",
         Status::Ok,
         format!(
-            "format {format_version}, {}: {users} users, {sessions} sessions, {turns} turns, {memories} memories",
-            size(*bytes)
+            "format {format_version}, {}: {}, {}, {}, {}",
+            size(*bytes),
+            counted(*users, "user"),
+            counted(*sessions, "session"),
+            counted(*turns, "turn"),
+            counted(*memories, "memory")
         ),
     )];
     findings.push(match unindexed {

@@ -13,7 +13,7 @@ use strata_server::wire::{ExplanationResponse, TracedRequestResponse};
 use super::ids::{self, IdText};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Explain why an item was or was not recalled
 ///
@@ -74,9 +74,9 @@ fn show_row(row: &RequestMetric, output: &mut Output) -> Outcome {
     output.text(&row.query)?;
     let cut = if row.truncated { ", cut by the budget" } else { "" };
     output.line(format_args!(
-        "returned {} items, {} tokens{cut}, in {:.1} ms",
-        row.context_items,
-        row.estimated_tokens,
+        "returned {}, {}{cut}, in {:.1} ms",
+        counted(row.context_items.into(), "item"),
+        counted(row.estimated_tokens.into(), "token"),
         row.latency_retrieval_us as f64 / 1_000.0
     ))?;
     if let Some(stage) = row.error_stage {

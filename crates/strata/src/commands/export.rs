@@ -13,7 +13,7 @@ use strata_import::archive::{self, ArchiveCounts};
 use super::vault::{self, CopyArgs};
 use super::{Context, JsonArgs, UserArgs, progress, users};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, note};
+use crate::output::{Output, counted, note};
 
 /// Export the store, or one user, as JSON lines
 ///
@@ -49,6 +49,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Some(user) => context.engine_for(user).await?,
         None => context.engine_to_read().await?,
     };
+    if file.exists() {
+        return Err(Failure::failed(format!(
+            "`{}` exists already and stays as it is; name a new file",
+            file.display()
+        )));
+    }
     if file == Path::new("-") {
         write(&engine, user.as_ref(), output.writer()).await?;
         return Ok(());
@@ -71,7 +77,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     let ArchiveCounts { users, sessions, turns, summaries, memories, .. } = counts;
     output.line(format_args!(
-        "exported {users} users, {sessions} sessions, {turns} turns, {memories} memories and {summaries} summaries to `{}`",
+        "exported {}, {}, {}, {} and {} to `{}`",
+        counted(users, "user"),
+        counted(sessions, "session"),
+        counted(turns, "turn"),
+        counted(memories, "memory"),
+        counted(summaries, "summary"),
         file.display()
     ))?;
     if counts.keys > 0 {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::failure::Outcome;
 
 /// The fewest characters of an id. With fewer, a mistyped number would often match something.
-const FEWEST: usize = 4;
+pub(crate) const FEWEST: usize = 4;
 
 /// The most candidates that an error lists.
 const MOST_LISTED: usize = 8;

@@ -13,7 +13,7 @@ use strata_import::{BadRows, ImportOptions, ImportProgress, ImportReport};
 use super::vault::{self, ImportArgs};
 use super::{Context, JsonArgs, UserArgs, progress};
 use crate::failure::Outcome;
-use crate::output::{Output, note};
+use crate::output::{Output, counted, note};
 use files::FileArgs;
 
 /// Import conversations and memories of another program, or an export of Strata
@@ -135,7 +135,10 @@ async fn sqlite(args: SqliteArgs, context: &Context, output: &mut Output) -> Out
     }
     let ImportReport { conversations, turns_added, turns_present, skipped, .. } = &report;
     output.line(format_args!(
-        "{conversations} conversations: {turns_added} new turns, {turns_present} already imported, {skipped} rows skipped"
+        "{}: {}, {turns_present} already imported, {} skipped",
+        counted(*conversations, "conversation"),
+        counted(*turns_added, "new turn"),
+        counted(*skipped, "row")
     ))?;
     for problem in &report.problems {
         note(format_args!("skipped: {problem}"));

@@ -18,7 +18,7 @@ use super::jobs::users;
 use super::users::warn_if_unknown;
 use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Learn from recorded turns now
 ///
@@ -269,9 +269,9 @@ impl Report {
         } else {
             let count = |event| self.events.get(event).copied().unwrap_or_default();
             output.line(format_args!(
-                "{} jobs done: {} memories added, {} updated, {} ended, {} already known",
-                self.done,
-                count("ADD"),
+                "{} done: {} added, {} updated, {} ended, {} already known",
+                counted(self.done, "job"),
+                counted(count("ADD"), "memory"),
                 count("UPDATE"),
                 count("DELETE"),
                 count("NONE")

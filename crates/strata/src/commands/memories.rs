@@ -16,7 +16,7 @@ use strata_server::wire::{MemoriesResponse, MemoryResponse, RemovedResponse, Sta
 use super::ids::{self, IdText};
 use super::{Context, JsonArgs, PageArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, confirm, note};
+use crate::output::{Output, confirm, counted, note};
 
 /// List, show, edit, delete and forget memories
 #[derive(Debug, clap::Args)]
@@ -255,7 +255,8 @@ async fn forget(
     if json.json {
         output.json(&RemovedResponse::from(&removed))?;
     } else {
-        output.line(format_args!("destroyed {} memories, including former statements", removed.memories))?;
+        let memories = counted(removed.memories, "memory");
+        output.line(format_args!("destroyed {memories}, including former statements"))?;
     }
     Ok(())
 }

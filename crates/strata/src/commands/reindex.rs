@@ -9,7 +9,7 @@ use strata_core::store::CheckDepth;
 use super::settle::settle_all;
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Rebuild the text index and embed the items without vectors
 ///
@@ -34,7 +34,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if args.json.json {
         output.json(&json!({ "turns": health.turns, "memories": health.memories }))?;
     } else {
-        output.line(format_args!("indexed {} turns and {} memories", health.turns, health.memories))?;
+        let (turns, memories) = (counted(health.turns, "turn"), counted(health.memories, "memory"));
+        output.line(format_args!("indexed {turns} and {memories}"))?;
     }
     Ok(())
 }

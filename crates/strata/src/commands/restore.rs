@@ -11,7 +11,7 @@ use strata_store::SqliteStore;
 use super::ids::IdText;
 use super::{Context, JsonArgs, UserArgs, memories};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, confirm_that, note};
+use crate::output::{Output, confirm_that, counted, note};
 
 /// Restore a backup, or a deleted memory
 ///
@@ -59,13 +59,17 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let (health, aside) = restored?;
     if json.json {
         output.json(&json!({
-            "store": store, "kept": aside, "users": health.users, "turns": health.turns, "memories": health.memories,
+            "store": store, "kept": aside, "users": health.users, "sessions": health.sessions, "turns": health.turns, "memories": health.memories,
         }))?;
         return Ok(());
     }
-    let Health { users, turns, memories, .. } = health;
+    let Health { users, sessions, turns, memories, .. } = health;
     output.line(format_args!(
-        "restored {users} users, {turns} turns and {memories} memories to `{}`",
+        "restored {}, {}, {} and {} to `{}`",
+        counted(users, "user"),
+        counted(sessions, "session"),
+        counted(turns, "turn"),
+        counted(memories, "memory"),
         store.display()
     ))?;
     if let Some(aside) = aside {

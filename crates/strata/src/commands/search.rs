@@ -7,7 +7,7 @@ use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{Item, ItemKinds};
 use strata_core::trace::RetrievalPath;
 use strata_engine::Filter;
-use strata_engine::recall::{RecallRequest, RecalledItem};
+use strata_engine::recall::{RecallRequest, Recalled, RecalledItem};
 use strata_server::wire::{SearchResponse, kind_of};
 
 use super::explain::show_trace;
@@ -113,10 +113,24 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         output.json(&SearchResponse::load(&engine, &user, &recalled).await?)?;
         return Ok(());
     }
+    show(&recalled, kind.is_empty(), output)?;
+    if let Some(trace) = &recalled.trace {
+        output.line("")?;
+        show_trace(&engine, &user, trace, output).await?;
+        // Of a store that is only read, nothing is kept.
+        if context.opened_engine().is_some() {
+            output::note(format_args!("`strata explain {}` shows this again", recalled.request_id));
+        }
+    }
+    Ok(())
+}
+
+/// Shows the items, and says what is special about them.
+fn show(recalled: &Recalled, any_kind: bool, output: &mut Output) -> Outcome {
     match recalled.path {
         RetrievalPath::None => output::note("nothing was found that is good enough"),
         RetrievalPath::Window => output::note("showing the most recent turns"),
-        RetrievalPath::SummariesOnly if kind.is_empty() => {
+        RetrievalPath::SummariesOnly if any_kind => {
             output::note("no turn and no memory answers this; showing summaries")
         }
         _ => {}
@@ -124,11 +138,11 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if !recalled.items.is_empty() {
         let rows: Vec<_> = recalled.items.iter().map(row).collect();
         output.table(["SCORE", "KIND", "SESSION", "WHEN", "SPEAKER", "ID", "TEXT"], &rows)?;
-    }
-    if let Some(trace) = &recalled.trace {
-        output.line("")?;
-        show_trace(&engine, &user, trace, output).await?;
-        output::note(format_args!("`strata explain {}` shows this again", recalled.request_id));
+        if !recalled.items.is_sorted_by(|a, b| a.score >= b.score) {
+            output::note(
+                "the score is how likely an item helps; newer ones and other sides of the answer may come first",
+            );
+        }
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use strata_server::wire::{
 use super::serve::spill_folder;
 use super::{Context, JsonArgs, PageArgs, SessionArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, confirm, note};
+use crate::output::{Output, confirm, counted, note};
 
 /// List, show, delete and export sessions
 #[derive(Debug, clap::Args)]
@@ -129,6 +129,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let turns = engine.sessions.turns(&user, &session, after, limit).await?;
             let session = engine.sessions.get(&user, &session).await?;
             let deleted = deleted_turns(&engine, &user, &session.id).await?;
+            let created_at = engine.sessions.begun(&user, &session).await?;
+            let session =
+                Session { created_at: if json.json { session.created_at } else { created_at }, ..session };
             show(&user, &session, deleted, &turns, json, output)
         }
         Action::Points { part, session, user, json: JsonArgs { json } } => {
@@ -144,7 +147,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             match file {
                 Some(file) => {
                     let count = export_to_file(&engine, &user, &session, &file).await?;
-                    note(format_args!("wrote {count} turns to `{}`", file.display()));
+                    note(format_args!("wrote {} to `{}`", counted(count, "turn"), file.display()));
                     Ok(())
                 }
                 None => {
@@ -166,7 +169,8 @@ async fn delete(
     let (session, user) = which.of(context);
     let engine = context.engine_for(&user).await?;
     let count = engine.sessions.get(&user, &session).await?.turn_count;
-    confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
+    let turns = counted(count, "turn");
+    confirm(&format!("session `{session}` of user `{user}` with its {turns}"), yes)?;
     if let Some(folder) = context.config.store.path().map(spill_folder) {
         forget_kept_chats(&folder, &user, Some(&session));
     }
@@ -174,7 +178,8 @@ async fn delete(
     if json.json {
         output.json(&RemovedResponse::from(&removed))?;
     } else {
-        output.line(format_args!("destroyed {} turns and {} memories", removed.turns, removed.memories))?;
+        let (turns, memories) = (counted(removed.turns, "turn"), counted(removed.memories, "memory"));
+        output.line(format_args!("destroyed {turns} and {memories}"))?;
     }
     Ok(())
 }
@@ -211,12 +216,37 @@ async fn list(
         note(format_args!("user `{user}` has no sessions"));
     } else {
         let mut rows = Vec::with_capacity(sessions.len());
-        for Session { id, created_at, updated_at, turn_count, .. } in sessions {
-            let turns = turn_count.saturating_sub(deleted_turns(engine, user, id).await?);
-            rows.push([turns.to_string(), created_at.to_string(), updated_at.to_string(), id.to_string()]);
+        for session in sessions {
+            rows.push(row(engine, user, session).await?);
         }
-        output.table(["TURNS", "CREATED", "UPDATED", "SESSION"], &rows)?;
+        table(rows, sessions.iter().map(Session::title), output)?;
     }
+    Ok(())
+}
+
+async fn row(engine: &Engine, user: &UserId, session: &Session) -> Outcome<[String; 4]> {
+    let Session { id, updated_at, turn_count, .. } = session;
+    let turns = turn_count.saturating_sub(deleted_turns(engine, user, id).await?);
+    let created_at = engine.sessions.begun(user, session).await?;
+    Ok([turns.to_string(), created_at.to_string(), updated_at.to_string(), id.to_string()])
+}
+
+/// The table of sessions, with their titles if one of them has one.
+fn table<'a>(
+    rows: Vec<[String; 4]>,
+    titles: impl Iterator<Item = Option<&'a str>>,
+    output: &mut Output,
+) -> Outcome {
+    let titles: Vec<Option<&str>> = titles.collect();
+    if titles.iter().all(Option::is_none) {
+        output.table(["TURNS", "CREATED", "UPDATED", "SESSION"], &rows)?;
+        return Ok(());
+    }
+    let titled = |([turns, created, updated, session], title): ([String; 4], Option<&str>)| {
+        [turns, created, updated, session, title.unwrap_or("-").to_owned()]
+    };
+    let rows: Vec<[String; 5]> = rows.into_iter().zip(titles).map(titled).collect();
+    output.table(["TURNS", "CREATED", "UPDATED", "SESSION", "TITLE"], &rows)?;
     Ok(())
 }
 
@@ -252,9 +282,12 @@ fn show(
         return Ok(());
     }
     let Session { id, created_at, updated_at, turn_count, .. } = session;
-    let left = turn_count.saturating_sub(deleted);
+    let left = counted(turn_count.saturating_sub(deleted), "turn");
     let deleted = if deleted == 0 { String::new() } else { format!(" and {deleted} deleted") };
-    output.line(format_args!("session `{id}` of user `{user}`: {left} turns{deleted}"))?;
+    output.line(format_args!("session `{id}` of user `{user}`: {left}{deleted}"))?;
+    if let Some(title) = session.title() {
+        output.text(title)?;
+    }
     output.line(format_args!("created {created_at}, updated {updated_at}"))?;
     for turn in turns {
         let name = turn.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();

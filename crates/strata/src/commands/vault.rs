@@ -15,7 +15,7 @@ use strata_vault::{Git, Progress, VaultStore};
 
 use super::{Context, JsonArgs, progress};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, note};
+use crate::output::{Output, counted as count, note};
 
 /// Look at a vault's history, undo a change, or take in edits
 ///
@@ -218,6 +218,12 @@ async fn report(store: &VaultStore, output: &mut Output) -> Outcome {
 /// Copies the store into a vault.
 pub(crate) async fn export(args: CopyArgs, context: &Context, output: &mut Output) -> Outcome {
     context.existing_store()?;
+    if args.folder.is_file() {
+        return Err(Failure::failed(format!(
+            "`{}` is a file and stays as it is; a vault is a folder, so name one",
+            args.folder.display()
+        )));
+    }
     let target = StoreUrl::Vault(VaultFolder::new(args.folder));
     expect_two(&context.config.store, &target)?;
     let source = progress::open_store(&context.config.store).await?;
@@ -269,8 +275,12 @@ impl Copied {
         }
         let Transferred { users, sessions, turns, memories, summaries, .. } = self.moved;
         output.line(format_args!(
-            "{users} users, {sessions} sessions, {turns} turns, {memories} memories and {summaries} summaries are in `{to}`; \
-             counts and digests agree"
+            "{}, {}, {}, {} and {} are in `{to}`; counts and digests agree",
+            count(users, "user"),
+            count(sessions, "session"),
+            count(turns, "turn"),
+            count(memories, "memory"),
+            count(summaries, "summary")
         ))?;
         for problem in &self.problems {
             note(format_args!("skipped: {problem}"));

@@ -122,6 +122,7 @@ fn memory_can_be_asked_about_itself() {
         "/forget that",
         "/memories",
         "/forget nonsense",
+        "/forget 99",
         "/frobnicate",
         "/help",
         "/quit",
@@ -131,6 +132,7 @@ fn memory_can_be_asked_about_itself() {
     assert!(ran.stderr.contains("there is no reply yet"), "{}", ran.stderr);
     assert!(ran.stderr.contains("`/frobnicate` is not a command"), "{}", ran.stderr);
     assert!(ran.stderr.contains("name what to forget"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("there is no memory 99"), "{}", ran.stderr);
     assert!(ran.stderr.contains("strata explain "), "{}", ran.stderr);
     let said = ran.ok();
     let after =
@@ -156,6 +158,24 @@ fn what_is_forgotten_by_number_is_not_answered_from_its_turn() {
     assert!(!answered.contains("Lisbon"), "{said}");
     assert!(answered.contains("nothing was recalled"), "{said}");
     assert_eq!(turns(&machine)[0], "user: I live in Lisbon. (hidden)");
+}
+
+#[test]
+fn what_is_left_after_forgetting_is_no_answer() {
+    let machine = Machine::new();
+    let lines = [
+        "I live in Lisbon.",
+        "I work at the aquarium.",
+        "My dog is called Moss.",
+        "/memories",
+        "/forget 3",
+        "Where do I live?",
+    ];
+    let said = chat(&machine, &[], &lines).ok();
+    let answered =
+        said.split("no longer recalled").nth(1).unwrap_or_else(|| panic!("nothing was forgotten: {said}"));
+    assert!(!answered.contains("This is what I remember"), "{said}");
+    assert!(answered.contains("I am not sure.") || answered.contains("I don't know."), "{said}");
 }
 
 #[test]

@@ -148,6 +148,20 @@ fn a_read_only_file_is_searched_and_stays_as_it_is() {
     assert!(run(&["report"]).ok().contains("0 requests"), "the question left no row");
     run(&["add", "The ladder is oak", "--verbatim"]).failed(1);
     assert!(std::fs::read(&store).unwrap() == before, "the file is as it was");
+    // In a folder that cannot be written no log can be made, whatever the mode of the file.
+    let set = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let folder = store.parent().unwrap();
+    set(folder, 0o555);
+    for mode in [0o644, 0o444] {
+        set(&store, mode);
+        let ran = run(&["search", "what is the weather vane", "--explain"]);
+        assert!(!ran.stderr.contains("strata explain"), "nothing is kept: {}", ran.stderr);
+        assert!(ran.ok().contains("heron"), "{mode:o}");
+    }
+    set(folder, 0o755);
+    assert!(std::fs::read(&store).unwrap() == before, "the file is as it was");
 }
 
 #[test]

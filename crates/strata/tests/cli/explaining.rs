@@ -54,7 +54,7 @@ fn a_search_leaves_a_row_that_is_explained_later() {
         assert_eq!(row["trace_kept"], !explain.is_empty());
         assert!(row["latency_retrieval_ms"].as_f64().unwrap() > 0.0, "{row}");
         let shown = machine.run(&["explain", request]).ok();
-        assert!(shown.contains("returned 1 items") && shown.contains("I moved to Lisbon"), "{shown}");
+        assert!(shown.contains("returned 1 item,") && shown.contains("I moved to Lisbon"), "{shown}");
         machine.run(&["explain", request, "--user", "eve"]).failed(1);
 
         let why = |item: &str| machine.run(&["explain", request, "--item", item, "--json"]).json();

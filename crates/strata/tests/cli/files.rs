@@ -29,7 +29,7 @@ fn the_doctor_finds_nothing_wrong_with_a_new_store() {
         assert!(counts[4] <= 1 && store["bytes"].as_u64().unwrap() > 4096, "{store}");
     }
     let table = machine.run(&["doctor"]).ok();
-    assert!(table.contains("1 users, 1 sessions, 1 turns, 0 memories"), "{table}");
+    assert!(table.contains("1 user, 1 session, 1 turn, 0 memories"), "{table}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn reindexing_keeps_everything_findable() {
     let machine = Machine::new();
     machine.record("trip", &["I moved to Lisbon"]);
     machine.add(&["Ada likes Lisbon"]);
-    assert_eq!(machine.run(&["reindex"]).ok(), "indexed 1 turns and 1 memories\n");
+    assert_eq!(machine.run(&["reindex"]).ok(), "indexed 1 turn and 1 memory\n");
     let found = machine.run(&["search", "lisbon", "--json"]).json();
     assert_eq!(found["results"].as_array().unwrap().len(), 2);
     assert_eq!(machine.run(&["reindex", "--json"]).json()["turns"], 1);

@@ -12,7 +12,7 @@ fn a_user_is_forgotten_after_a_confirmation() {
     assert!(asked.contains("--yes"), "{asked}");
     assert!(machine.run(&["users", "forget", "stranger", "--yes"]).failed(1).contains("stranger"));
     let told = machine.run(&["users", "forget", "default", "--yes"]).ok();
-    assert!(told.contains("1 sessions, 1 turns"), "{told}");
+    assert!(told.contains("1 session, 1 turn, "), "{told}");
     assert!(!machine.run(&["sessions", "list"]).ok().contains("trip"));
     let again = machine.run(&["users", "forget", "default", "--yes", "--json"]).json();
     assert_eq!(again["removed"]["turns"], 0);

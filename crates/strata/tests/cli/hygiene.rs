@@ -109,3 +109,22 @@ fn the_reader_finds_a_contradiction_in_other_words() {
     assert_eq!(row(old)["replaced_by"], row(new)["id"]);
     assert_eq!(row(old)["valid_to"], row(new)["valid_from"]);
 }
+
+#[test]
+fn nothing_that_can_be_mended_is_left_for_a_second_run() {
+    let machine = Machine::new();
+    let copies =
+        ["Runa keeps her boat in the harbour of Molde", "Runa keeps her boat in the harbour at Molde"];
+    let new = "Runa's boat is no longer in the harbour of Molde";
+    import(
+        &machine,
+        &[("default", "fact", copies[0]), ("default", "fact", copies[1]), ("default", "fact", new)],
+    );
+    let doctor = ["doctor", "--memories", "--setting", "learn.reader=builtin"];
+    machine.run(&[&doctor[..], &["--yes"]].concat()).ok();
+    let current = machine.run(&["memories", "list", "--json"]).json();
+    let current: Vec<_> = current["results"].as_array().unwrap().iter().map(|row| &row["memory"]).collect();
+    assert_eq!(current, [new], "no copy of the outdated statement stays");
+    let again = machine.run(&[&doctor[..], &["--yes", "--json"]].concat()).json();
+    assert_eq!(again["mended"], 0, "{again}");
+}

@@ -68,7 +68,7 @@ fn recording_may_learn_at_once() {
     let line = r#"{"role": "user", "content": "I like trams"}"#;
     let setting = model.setting();
     let printed = machine.feed(&["record", "--learn", "--setting", &setting], line).ok();
-    assert!(printed.contains("recorded 1 turn") && printed.contains("1 memories added"), "{printed}");
+    assert!(printed.contains("recorded 1 turn") && printed.contains("1 memory added"), "{printed}");
     assert_eq!(memories(&machine), ["The user likes trams"]);
 }
 

@@ -23,7 +23,7 @@ fn a_store_moves_to_another_machine_without_loss() {
             .collect()
     };
     assert_eq!(lines(&old), lines(&new));
-    assert!(old.run(&["export", target.to_str().unwrap()]).failed(1).contains("cannot be written"));
+    assert!(old.run(&["export", target.to_str().unwrap()]).failed(1).contains("exists already"));
     let one = old.run(&["export", "-", "--user", "tilda"]).ok();
     assert!(one.contains("prunes") && !one.contains("pear"), "{one}");
     // A cut file changes nothing.
@@ -40,12 +40,12 @@ fn files_of_other_programs_are_recognised() {
     machine.write("log.jsonl", "{\"messages\":[{\"role\":\"user\",\"content\":\"My canoe leaks.\"}]}\n");
     let ran = machine.run(&["import", "log.jsonl", "--user", "odd"]);
     assert!(ran.stderr.contains("strata learn"), "{}", ran.stderr);
-    assert!(ran.ok().starts_with("openai, 1 conversations: 1 new turns"));
+    assert!(ran.ok().starts_with("openai, 1 conversation: 1 new turn,"));
     assert!(machine.run(&["search", "canoe", "--user", "odd"]).ok().contains("leaks"));
     machine.write("mem0.json", "{\"results\":[{\"id\":\"1\",\"memory\":\"Odd builds canoes\",\"user_id\":\"odd\"},{\"id\":\"2\",\"memory\":\"\"}]}");
     let ran = machine.run(&["import", "mem0", "mem0.json"]);
     assert!(ran.stderr.contains("left out: 1 empty memories"), "{}", ran.stderr);
-    assert_eq!(ran.ok(), "mem0: 1 new memories, 0 already imported\n");
+    assert_eq!(ran.ok(), "mem0: 1 new memory, 0 already imported\n");
     std::fs::create_dir_all(machine.home().join("notes/sub")).unwrap();
     machine.write("notes/a.md", "# Boat\n\nThe hull is cedar.\n");
     machine.write("notes/sub/b.txt", "桨是白蜡木做的。\n");
@@ -59,6 +59,52 @@ fn files_of_other_programs_are_recognised() {
     let database = machine.store();
     let error = machine.run(&["import", database.to_str().unwrap()]).failed(2);
     assert!(error.contains("strata import sqlite"), "{error}");
+}
+
+#[test]
+fn an_imported_conversation_has_its_title_and_its_day() {
+    let machine = Machine::new();
+    let chat = |id: &str, title: &str, day: &str, text: &str| {
+        json!({"uuid": id, "name": title, "chat_messages": [
+            {"uuid": format!("{id}-1"), "sender": "human", "text": text, "created_at": format!("{day}T08:30:00Z")},
+        ]})
+    };
+    let chats = json!([
+        chat("c-1", "Caulking the skiff", "2025-02-03", "Which tar is best for a skiff?"),
+        chat("c-2", "", "2025-04-05", "How long is a fathom?"),
+    ]);
+    machine.write("conversations.json", &chats.to_string());
+    machine.run(&["import", "conversations.json"]).ok();
+    let listed = machine.run(&["sessions", "list"]).ok();
+    let line = |id: &str| listed.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{listed}"));
+    assert!(line("c-1").contains("Caulking the skiff") && line("c-1").contains("2025-02-03"), "{listed}");
+    assert!(line("c-2").contains("2025-04-05"), "{listed}");
+    let shown = machine.run(&["sessions", "show", "c-1"]).ok();
+    assert!(shown.contains("Caulking the skiff\n") && shown.contains("created 2025-02-03"), "{shown}");
+    machine.run(&["sessions", "delete", "c-1", "--yes"]).ok();
+    assert!(!machine.run(&["sessions", "list"]).ok().contains("TITLE"), "no session has one");
+}
+
+#[test]
+fn a_table_is_no_conversation() {
+    let machine = Machine::new();
+    machine.write("rents.csv", "month,rent\nMay,900\nJune,920\n");
+    let error = machine.run(&["import", "rents.csv"]).failed(1);
+    assert!(error.contains("is a table") && error.contains("strata import text rents.csv"), "{error}");
+    assert!(!machine.store().exists(), "nothing is imported");
+    assert!(machine.run(&["import", "text", "rents.csv"]).ok().contains("1 new turn,"));
+}
+
+#[test]
+fn an_export_leaves_other_files_alone() {
+    let machine = Machine::new();
+    machine.add(&["Odd builds canoes"]);
+    machine.write("kept.txt", "mine");
+    assert!(machine.run(&["export", "kept.txt"]).failed(1).contains("exists already and stays as it is"));
+    assert!(
+        machine.run(&["export", "--vault", "kept.txt"]).failed(1).contains("is a file and stays as it is")
+    );
+    assert_eq!(std::fs::read_to_string(machine.home().join("kept.txt")).unwrap(), "mine");
 }
 
 #[test]
@@ -83,10 +129,12 @@ fn files_are_imported_together_or_not_at_all() {
         assert_eq!(machine.run(&["sessions", "list", "--json"]).json()["sessions"], json!([]), "{bad}");
     }
     // In a folder, files of one name are told apart by their paths.
-    machine.run(&["import", "good.jsonl", "notes"]).ok();
+    let ran = machine.run(&["import", "good.jsonl", "notes"]);
+    assert_eq!(ran.stderr.matches("strata learn").count(), 1, "one hint for all files: {}", ran.stderr);
+    ran.ok();
     for (session, text) in [("plan.md", "Sow peas."), ("sub/plan.md", "Mend the net.")] {
         let shown = machine.run(&["sessions", "show", session]).ok();
-        assert!(shown.contains("1 turns") || shown.contains(text), "{shown}");
+        assert!(shown.contains("1 turn") || shown.contains(text), "{shown}");
         assert_eq!(machine.run(&["sessions", "show", session, "--json"]).json()["turn_count"], 1);
     }
 }
@@ -107,7 +155,7 @@ fn the_files_of_a_vault_are_not_taken_for_notes() {
     machine.run(&["import", "vault", "cli/memory"]).ok();
     assert!(machine.run(&["memories", "list"]).ok().contains("Ada keeps bees"));
     // A person may say that the files are notes.
-    assert!(machine.run(&["import", "markdown", "cli/memory", "--user", "ida"]).ok().contains("1 new turns"));
+    assert!(machine.run(&["import", "markdown", "cli/memory", "--user", "ida"]).ok().contains("1 new turn,"));
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn an_import_is_repeated_without_effect() {
     let second = import(&[]);
     assert_eq!((&second["turns_added"], &second["turns_present"]), (&json!(0), &json!(2)), "{second}");
     let text = machine.run(&["import", "sqlite", "old.db", "--user", "ada", "--prefix", "b:"]).ok();
-    assert_eq!(text, "1 conversations: 2 new turns, 0 already imported, 0 rows skipped\n");
+    assert_eq!(text, "1 conversation: 2 new turns, 0 already imported, 0 rows skipped\n");
     let state = machine.run(&["state", "show", "b:7", "--user", "ada"]).json();
     assert_eq!(state["diagnostic"]["device_ip"], "10.1.1.47");
     assert_eq!(std::fs::read(&source).unwrap(), bytes, "the source is only read");

@@ -501,3 +501,27 @@ async fn hygiene_finds_what_the_reader_is_sure_of() {
     let without = examine(&world.engine.learning, &statements, engine.now()).await.unwrap();
     assert!(without.is_empty(), "words alone tell nothing: {without:?}");
 }
+
+#[tokio::test]
+async fn a_name_that_a_speaker_gives_is_learned_by_a_reader_too() {
+    let world = world();
+    let engine = reading(&world, &[]);
+    say(&world, &engine, &["Hi, I'm Orla. Which wool is warm?", "Bartek here.", "大家好，我是陈若琳。"])
+        .await;
+    let names = ["The user's name is Bartek", "The user's name is Orla", "用户叫陈若琳"];
+    assert_eq!(believed(&world).await, names);
+    say(&world, &engine, &["Correct this for me please:\nHi, I'm Tomas."]).await;
+    say(&world, &engine, &["She wrote: \"Hello everybody, I'm Ines and I will be your guide today.\""]).await;
+    assert_eq!(believed(&world).await, names, "what others say about themselves is no name of the user");
+}
+
+#[tokio::test]
+async fn the_name_of_one_thing_does_not_replace_that_of_another() {
+    let world = world();
+    let engine = reading(&world, &[("boat is called", "canoe is called", Relation::Replaces, 0.84)]);
+    say(&world, &engine, &["My boat is called Wren.", "By the way, my canoe is called Teal."]).await;
+    assert_eq!(
+        believed(&world).await,
+        ["The user's boat is called Wren.", "The user's canoe is called Teal."]
+    );
+}

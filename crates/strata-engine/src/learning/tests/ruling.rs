@@ -104,3 +104,18 @@ async fn a_conflict_is_found_among_many_memories() {
     assert!(believed.iter().all(|content| !content.contains("Berlin")), "{believed:?}");
     assert_eq!(believed.len(), 151);
 }
+
+#[tokio::test]
+async fn a_speaker_who_introduces_themselves_has_a_name() {
+    for (said, expected) in [
+        ("Hi, I'm Orla. Can you help me with a rota?", &["The user's name is Orla"][..]),
+        ("Bartek here.", &["The user's name is Bartek"]),
+        ("大家好，我是陈若琳。", &["用户叫陈若琳"]),
+        ("Hello, I'm Danish.", &[]),
+        ("Translate this into French: \"Hi, I'm Orla.\"", &[]),
+    ] {
+        let world = world();
+        tell(&world, "2024-05-01", said).await;
+        assert_eq!(believed(&world).await, expected, "{said}");
+    }
+}

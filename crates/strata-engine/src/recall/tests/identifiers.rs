@@ -146,3 +146,46 @@ async fn among_a_thousand_alike_each_identifier_is_found_first_by_both_sources()
         assert!(missed.is_empty(), "with {index_max_items}: {missed:?}");
     }
 }
+
+/// An encoder to which no text resembles a question.
+struct Blind;
+
+#[async_trait]
+impl Embedder for Blind {
+    fn model(&self) -> &str {
+        "blind"
+    }
+
+    fn cost(&self) -> EmbedderCost {
+        EmbedderCost::Local
+    }
+
+    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
+        Ok(vec![vec![0.0, 1.0]; passages.len()])
+    }
+
+    async fn embed_question(&self, _question: &str) -> Result<Vec<f32>> {
+        Ok(vec![1.0, 0.0])
+    }
+}
+
+#[tokio::test]
+async fn a_rare_word_at_the_end_of_a_long_turn_is_found() {
+    for length in [40, 4_000] {
+        let world = World::new();
+        let engine = world.engine.clone().with_embedder(Arc::new(Blind));
+        let long =
+            |end: &str| format!("{} {end}", "the keel needs grey paint before spring comes".repeat(length));
+        let named = long("and the ferry is called Zwaluw");
+        for text in [&named, &long("the buoy is green"), &long("the buoy is red"), "the anchor is heavy"] {
+            world.say("s", text).await;
+        }
+        engine.maintenance.maintain_all().await.unwrap();
+        let ask = async |question: &str| {
+            contents(&engine.recall.ask(&world.user, &RecallRequest::new(question)).await.unwrap())
+        };
+        assert_eq!(ask("Zwaluw").await, [named.as_str()]);
+        assert_eq!(ask("when does the Zwaluw sail?").await, [named]);
+        assert!(ask("buoy").await.is_empty(), "two turns have the word");
+    }
+}

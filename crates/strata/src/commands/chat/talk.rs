@@ -10,7 +10,7 @@ use strata_server::wire::kind_of;
 
 use crate::commands::ids::{self, IdText};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, Style, note};
+use crate::output::{Output, Style, counted, note};
 
 const HELP: &str = "\
 /why            show what was recalled for the last reply, and why
@@ -152,6 +152,16 @@ impl<'a> Talk<'a> {
     }
 
     async fn forget(&mut self, id: &str) -> Outcome {
+        if self.is_unlisted(id) {
+            note(match self.listed.len() {
+                0 => format!("there is no memory {id} yet; `/memories` numbers the memories"),
+                count => format!(
+                    "there is no memory {id}; `/memories` has listed {}",
+                    counted(count as u64, "memory")
+                ),
+            });
+            return Ok(());
+        }
         let Some(id) = self.named(id).await? else {
             note("name what to forget: a number from `/memories`, an id or its last characters, or `that`");
             return Ok(());
@@ -185,6 +195,12 @@ impl<'a> Talk<'a> {
         said_by.dedup();
         let turns = engine.store().turns(user, &TurnQuery::Ids(said_by)).await?;
         Ok(turns.into_iter().filter(|turn| turn.hidden.is_none()).map(|turn| turn.id).collect())
+    }
+
+    /// Whether a text is a number that `/memories` has not given, and too short for an id.
+    fn is_unlisted(&self, text: &str) -> bool {
+        let number = text.parse::<usize>().ok().filter(|_| text.len() < ids::FEWEST);
+        number.is_some_and(|number| number == 0 || number > self.listed.len())
     }
 
     /// The memory that a text names; `None` if the text is neither a listed number nor an id.

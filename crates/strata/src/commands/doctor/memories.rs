@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use strata_core::memory::{Memory, MemoryKind};
 use strata_core::store::{MemoryQuery, MemorySelect, MetricQuery};
 use strata_core::trace::{Trace, TraceCandidate};
@@ -18,7 +18,7 @@ use strata_import::Mem0File;
 use super::{Args, mending};
 use crate::commands::{Context, export, jobs, users};
 use crate::failure::Outcome;
-use crate::output::{Output, can_ask, note};
+use crate::output::{Output, can_ask, counted as counted_as, note};
 
 /// The statements, and the memories of the store that they are; none for a file.
 struct Examined {
@@ -26,6 +26,19 @@ struct Examined {
     memories: Vec<(UserId, Memory)>,
     /// The users of whose answers too few are known.
     little_used: Vec<UserId>,
+}
+
+impl Examined {
+    /// Leaves out the statements at these places.
+    fn remove(&mut self, gone: &HashSet<usize>) {
+        retain_places(&mut self.statements, gone);
+        retain_places(&mut self.memories, gone);
+    }
+}
+
+fn retain_places<T>(items: &mut Vec<T>, gone: &HashSet<usize>) {
+    let mut place = 0..items.len();
+    items.retain(|_| place.next().is_some_and(|place| !gone.contains(&place)));
 }
 
 /// A problem as JSON.
@@ -40,57 +53,94 @@ struct ProblemJson<'a> {
     other_memory: Option<String>,
 }
 
-pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { from, to, user, yes, json, .. } = args;
-    let file = from.as_deref().map(Mem0File::read).transpose().map_err(anyhow::Error::from)?;
-    let (engine, examined) = match &file {
-        Some(file) => {
-            let store = std::sync::Arc::new(strata_core::store::InMemoryStore::new());
-            (strata::engine(&context.config, store)?, of_file(file, user.as_ref()))
+/// What the examinations have found, and what was mended. Where all is mended without asking, the statements are examined again
+/// until nothing is left to mend: what is gone may have stood between two others.
+#[derive(Default)]
+struct Found {
+    known: HashSet<(ProblemKind, String)>,
+    in_json: Vec<Value>,
+    mended: HashSet<String>,
+}
+
+impl Found {
+    /// Notes problems and returns those that no earlier examination has found.
+    fn note(&mut self, problems: &[Problem], statements: &[StoredStatement]) -> Outcome<Vec<Problem>> {
+        let mut new = problems.to_vec();
+        new.retain(|problem| self.known.insert((problem.kind, statements[problem.place].id.clone())));
+        for problem in &new {
+            let shown = serde_json::to_value(in_json(problem, statements)).map_err(anyhow::Error::from)?;
+            self.in_json.push(shown);
         }
-        None => {
-            let engine = match &user {
-                Some(user) => context.engine_for(user).await?,
-                None => context.engine_to_read().await?,
-            };
-            let examined = of_store(&engine, user).await?;
-            (engine, examined)
-        }
-    };
-    let now = engine.now();
-    let problems = hygiene::examine(&engine.learning, &examined.statements, now).await?;
-    if !json.json {
-        show(&problems, &examined, output)?;
-        output.flush()?;
+        Ok(new)
     }
-    let may_mend = file.is_none() || to.is_some();
-    let can_decide = yes || !json.json && can_ask();
-    let mut gone = HashSet::new();
-    if may_mend && can_decide {
-        let keep_store = file.is_some();
-        gone = mending::each(&problems, &examined.statements, yes, async |problem| match keep_store {
-            true => Ok(()),
-            false => mending::apply(&engine, problem, &examined.memories).await,
+}
+
+pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let file = args.from.as_deref().map(Mem0File::read).transpose().map_err(anyhow::Error::from)?;
+    let (engine, mut examined) = to_examine(&args, file.as_ref(), context).await?;
+    let count = examined.statements.len();
+    let may_mend = file.is_none() || args.to.is_some();
+    let can_decide = args.yes || !args.json.json && can_ask();
+    let mut found = Found::default();
+    loop {
+        let problems = hygiene::examine(&engine.learning, &examined.statements, engine.now()).await?;
+        let is_first = found.known.is_empty();
+        let new = found.note(&problems, &examined.statements)?;
+        if !args.json.json {
+            show(&new, &examined, is_first, output)?;
+            output.flush()?;
+        }
+        if !may_mend || !can_decide {
+            break;
+        }
+        let gone = mending::each(&problems, &examined.statements, args.yes, async |problem| match &file {
+            Some(_) => Ok(()),
+            None => mending::apply(&engine, problem, &examined.memories).await,
         })
         .await?;
+        found.mended.extend(gone.iter().map(|place| examined.statements[*place].id.clone()));
+        if !args.yes || gone.is_empty() {
+            break;
+        }
+        examined.remove(&gone);
     }
-    if let (Some(file), Some(to)) = (&file, &to) {
-        let ids = gone.iter().map(|place| examined.statements[*place].id.clone()).collect();
-        write(to, &file.without(&ids).map_err(anyhow::Error::from)?)?;
+    if let (Some(file), Some(to)) = (&file, &args.to) {
+        write(to, &file.without(&found.mended).map_err(anyhow::Error::from)?)?;
     }
-    if json.json {
-        let shown: Vec<_> = problems.iter().map(|problem| in_json(problem, &examined.statements)).collect();
-        let examined = examined.statements.len();
-        output.json(&json!({ "examined": examined, "problems": shown, "mended": gone.len() }))?;
-    } else if !problems.is_empty() {
-        match (may_mend, can_decide) {
-            (false, _) => note("nothing was changed; `--to FILE` writes a mended copy of the export"),
-            (true, false) => note(
-                "nothing was changed; `--yes` mends everything that has a safe remedy, and a terminal asks about each",
-            ),
-            (true, true) => {
-                output.line(format_args!("mended {} of {} problems", gone.len(), problems.len()))?
-            }
+    match args.json.json {
+        true => output
+            .json(&json!({ "examined": count, "problems": found.in_json, "mended": found.mended.len() }))?,
+        false => conclude(&found, may_mend, can_decide, output)?,
+    }
+    Ok(())
+}
+
+/// The engine, and the statements of the store or of the file.
+async fn to_examine(args: &Args, file: Option<&Mem0File>, context: &Context) -> Outcome<(Engine, Examined)> {
+    if let Some(file) = file {
+        let store = std::sync::Arc::new(strata_core::store::InMemoryStore::new());
+        return Ok((strata::engine(&context.config, store)?, of_file(file, args.user.as_ref())));
+    }
+    let engine = match &args.user {
+        Some(user) => context.engine_for(user).await?,
+        None => context.engine_to_read().await?,
+    };
+    let examined = of_store(&engine, args.user.clone()).await?;
+    Ok((engine, examined))
+}
+
+/// Says what was mended, or how to mend.
+fn conclude(found: &Found, may_mend: bool, can_decide: bool, output: &mut Output) -> Outcome {
+    let (mended, problems) = (found.mended.len(), found.known.len());
+    match (may_mend, can_decide) {
+        _ if problems == 0 => {}
+        (false, _) => note("nothing was changed; `--to FILE` writes a mended copy of the export"),
+        (true, false) => note(
+            "nothing was changed; `--yes` mends everything that has a safe remedy, and a terminal asks about each",
+        ),
+        (true, true) => {
+            let problems = counted_as(problems as u64, "problem");
+            output.line(format_args!("mended {mended} of {problems}"))?;
         }
     }
     Ok(())
@@ -191,37 +241,50 @@ fn of_file(file: &Mem0File, user: Option<&UserId>) -> Examined {
     Examined { statements: statements.collect(), memories: Vec::new(), little_used: Vec::new() }
 }
 
-fn show(problems: &[Problem], examined: &Examined, output: &mut Output) -> Outcome {
+/// Shows problems; at the first examination with what was examined and how much of each kind was found.
+fn show(problems: &[Problem], examined: &Examined, is_first: bool, output: &mut Output) -> Outcome {
     let Examined { statements, little_used, .. } = examined;
-    output.line(format_args!("examined {} memories", statements.len()))?;
-    for problem in problems {
-        output.line("")?;
-        let one = &statements[problem.place];
-        output.line(format_args!("{}: {} {}", problem.kind.as_str(), one.id, problem.why))?;
-        output.text(&hygiene::shown(&one.content))?;
-        if let Some(other) = problem.other {
-            output.line(format_args!("  {}", statements[other].id))?;
-            output.text(&hygiene::shown(&statements[other].content))?;
-        }
+    if is_first {
+        output.line(format_args!("examined {}", counted_as(statements.len() as u64, "memory")))?;
     }
-    if !little_used.is_empty() {
+    for problem in problems {
+        show_one(problem, statements, output)?;
+    }
+    if !little_used.is_empty() && is_first {
         note(format_args!(
             "which memories are never recalled cannot be said yet for {}: too few answers keep what they used",
             users::named(little_used)
         ));
     }
+    let counted = counted(problems);
+    if is_first || !counted.is_empty() {
+        output.line("")?;
+        output.line(if counted.is_empty() { "no problems" } else { &counted })?;
+    }
+    Ok(())
+}
+
+fn show_one(problem: &Problem, statements: &[StoredStatement], output: &mut Output) -> Outcome {
+    let one = &statements[problem.place];
+    output.line("")?;
+    output.line(format_args!("{}: {} {}", problem.kind.as_str(), one.id, problem.why))?;
+    output.text(&hygiene::shown(&one.content))?;
+    if let Some(other) = problem.other {
+        output.line(format_args!("  {}", statements[other].id))?;
+        output.text(&hygiene::shown(&statements[other].content))?;
+    }
+    Ok(())
+}
+
+/// How many problems there are of each kind, in words.
+fn counted(problems: &[Problem]) -> String {
     let mut counts: BTreeMap<ProblemKind, u32> = BTreeMap::new();
     for problem in problems {
         *counts.entry(problem.kind).or_default() += 1;
     }
     let counts: Vec<String> =
         counts.iter().map(|(kind, count)| format!("{count} {}", named(*kind, *count))).collect();
-    output.line("")?;
-    output.line(match counts.is_empty() {
-        true => "no problems".to_owned(),
-        false => counts.join(", "),
-    })?;
-    Ok(())
+    counts.join(", ")
 }
 
 /// The name of a kind of problems, for so many of them.

@@ -1,6 +1,6 @@
 //! Mends the problems that `strata doctor --memories` has found, one by one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use strata_core::UserId;
 use strata_core::memory::{Memory, MemoryNotes, TodoState};
@@ -26,26 +26,45 @@ pub(super) async fn each(
     yes: bool,
     mut apply: impl AsyncFnMut(&Problem) -> Outcome,
 ) -> Outcome<HashSet<usize>> {
-    let mut gone = HashSet::new();
+    let mut mended = HashMap::new();
     for problem in problems {
-        if gone.contains(&problem.place) || problem.other.is_some_and(|other| gone.contains(&other)) {
-            continue;
-        }
+        let Some(problem) = after(problem, &mended) else { continue };
         let choice = match yes {
             true if problem.is_sure => Choice::Mend,
             true => Choice::Leave,
-            false => asked(problem, statements)?,
+            false => asked(&problem, statements)?,
         };
         match choice {
             Choice::Mend => {
-                apply(problem).await?;
-                gone.insert(problem.place);
+                apply(&problem).await?;
+                mended.insert(problem.place, problem);
             }
             Choice::Leave => {}
             Choice::End => break,
         }
     }
-    Ok(gone)
+    Ok(mended.into_keys().collect())
+}
+
+/// A problem as it stands after what was mended; `None` if nothing is left of it. A statement that repeats an outdated one is
+/// outdated too, and one that repeats a repetition repeats what is left.
+fn after(problem: &Problem, mended: &HashMap<usize, Problem>) -> Option<Problem> {
+    if mended.contains_key(&problem.place) {
+        return None;
+    }
+    let mut problem = problem.clone();
+    while let Some(remedy) = problem.other.and_then(|other| mended.get(&other)) {
+        let was_ended = remedy.kind == ProblemKind::Contradiction;
+        if was_ended && problem.kind == ProblemKind::Contradiction {
+            break;
+        }
+        problem.other = Some(remedy.other?);
+        if was_ended {
+            problem.kind = remedy.kind;
+            problem.why.clone_from(&remedy.why);
+        }
+    }
+    Some(problem)
 }
 
 /// The remedy of a problem, as a question puts it.
@@ -104,4 +123,41 @@ pub(super) async fn apply(engine: &Engine, problem: &Problem, memories: &[(UserI
         _ => engine.memories.delete(user, memory.id).await?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A problem of a statement that says the same as another one, or is out of date by it.
+    fn problem(kind: ProblemKind, place: usize, other: Option<usize>) -> Problem {
+        Problem { kind, place, other, why: String::new(), is_sure: true }
+    }
+
+    /// What is done about problems without asking: kind, place and other place.
+    async fn done(problems: &[Problem]) -> Vec<(ProblemKind, usize, Option<usize>)> {
+        let mut done = Vec::new();
+        let gone = each(problems, &[], true, async |problem| {
+            done.push((problem.kind, problem.place, problem.other));
+            Ok(())
+        });
+        assert_eq!(gone.await.unwrap().len(), done.len());
+        done
+    }
+
+    #[tokio::test]
+    async fn a_repetition_of_an_outdated_statement_is_ended_with_it() {
+        use ProblemKind::{Contradiction, Duplicate, Secret};
+        let found = [problem(Contradiction, 1, Some(2)), problem(Duplicate, 0, Some(1))];
+        assert_eq!(done(&found).await, [(Contradiction, 1, Some(2)), (Contradiction, 0, Some(2))]);
+        let found = [problem(Duplicate, 0, Some(1)), problem(Duplicate, 1, Some(2))];
+        assert_eq!(done(&found).await, [(Duplicate, 0, Some(1)), (Duplicate, 1, Some(2))]);
+        let found = [problem(Duplicate, 1, Some(2)), problem(Duplicate, 0, Some(1))];
+        assert_eq!(done(&found).await, [(Duplicate, 1, Some(2)), (Duplicate, 0, Some(2))]);
+        // A memory that was ended stays in the history, so it can be named as the one that ended another.
+        let found = [problem(Contradiction, 1, Some(2)), problem(Contradiction, 0, Some(1))];
+        assert_eq!(done(&found).await, [(Contradiction, 1, Some(2)), (Contradiction, 0, Some(1))]);
+        let found = [problem(Secret, 1, None), problem(Duplicate, 0, Some(1))];
+        assert_eq!(done(&found).await, [(Secret, 1, None)]);
+    }
 }

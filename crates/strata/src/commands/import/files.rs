@@ -10,7 +10,7 @@ use strata_import::{FileOptions, FileReport, Format, LoadedFile};
 
 use crate::commands::{Context, JsonArgs, UserArgs, progress};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, note};
+use crate::output::{Output, counted, note};
 
 /// Files to import.
 #[derive(Debug, clap::Args)]
@@ -77,12 +77,31 @@ pub(super) async fn run(
         ready.push((file, loaded));
     }
     strata_import::check_apart(ready.iter().filter_map(|(_, loaded)| loaded.as_ref())).map_err(failed)?;
-    for (file, loaded) in ready {
+    import_all(ready, &engine, &archive, json, output).await
+}
+
+/// Imports files that were read and checked. `None` stands for an export of Strata.
+async fn import_all(
+    files: Vec<(PathBuf, Option<LoadedFile>)>,
+    engine: &Engine,
+    archive: &ArchiveOptions,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    let (count, mut turns_added) = (files.len(), 0);
+    for (file, loaded) in files {
         let named = if count > 1 { format!("{}: ", file.display()) } else { String::new() };
         match loaded {
-            None => show_archive(&named, &restore(&file, &engine, &archive).await?, json, output)?,
-            Some(loaded) => show(&named, &import(loaded, &engine).await?, json, output)?,
+            None => show_archive(&named, &restore(&file, engine, archive).await?, json, output)?,
+            Some(loaded) => {
+                let report = import(loaded, engine).await?;
+                turns_added += report.turns_added;
+                show(&named, &report, json, output)?;
+            }
         }
+    }
+    if turns_added > 0 && !json.json {
+        note("a running server learns from the new turns; `strata learn` does it now");
     }
     Ok(())
 }
@@ -201,20 +220,20 @@ fn show(named: &str, report: &FileReport, json: JsonArgs, output: &mut Output) -
     let FileReport { format, conversations, turns_added, turns_present, .. } = report;
     if *conversations > 0 || report.memories_added + report.memories_present == 0 {
         output.line(format_args!(
-            "{named}{format}, {conversations} conversations: {turns_added} new turns, {turns_present} already imported"
+            "{named}{format}, {}: {}, {turns_present} already imported",
+            counted(*conversations, "conversation"),
+            counted(*turns_added, "new turn")
         ))?;
     }
     if report.memories_added + report.memories_present > 0 {
         output.line(format_args!(
-            "{named}{format}: {} new memories, {} already imported",
-            report.memories_added, report.memories_present
+            "{named}{format}: {}, {} already imported",
+            counted(report.memories_added, "new memory"),
+            report.memories_present
         ))?;
     }
     for (reason, count) in report.skipped.iter() {
         note(format_args!("{named}left out: {count} {reason}"));
-    }
-    if *turns_added > 0 {
-        note("a running server learns from the new turns; `strata learn` does it now");
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use strata_server::wire::MemoriesResponse;
 use super::OwnerArgs;
 use crate::commands::{Context, export};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, note};
+use crate::output::{Output, counted, note};
 
 /// Export the memories of a user, oldest first
 ///
@@ -69,6 +69,6 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         let _ = std::fs::remove_file(&file);
     }
     written.with_context(failed)?;
-    note(format_args!("wrote {} memories to `{}`", memories.len(), file.display()));
+    note(format_args!("wrote {} to `{}`", counted(memories.len() as u64, "memory"), file.display()));
     Ok(())
 }

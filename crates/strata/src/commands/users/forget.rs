@@ -9,7 +9,7 @@ use super::super::serve::spill_folder;
 use super::super::{Context, JsonArgs};
 use super::{is_known, similar};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, confirm};
+use crate::output::{Output, confirm, counted};
 
 /// Destroy everything of a user: turns, memories, summaries, states, requests, keys, vectors and jobs
 ///
@@ -53,8 +53,11 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         output.json(&RemovedResponse::from(&removed))?;
     } else {
         output.line(format_args!(
-            "destroyed {} sessions, {} turns, {} memories and {} summaries",
-            removed.sessions, removed.turns, removed.memories, removed.summaries
+            "destroyed {}, {}, {} and {}",
+            counted(removed.sessions, "session"),
+            counted(removed.turns, "turn"),
+            counted(removed.memories, "memory"),
+            counted(removed.summaries, "summary")
         ))?;
     }
     Ok(())
