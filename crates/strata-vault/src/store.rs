@@ -118,15 +118,15 @@ impl VaultStore {
     }
 
     async fn step(&self, step: Step, commit: Option<&str>) -> Result<String> {
-        // Edits that were not taken in yet become a commit of their own.
+        // Edits that were not taken in yet become a commit of their own, while others may still write.
         self.sync().await?;
         let git = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?;
-        let taken = git.begin(step, commit).await?;
-        if let Err(error) = self.sync().await {
-            git.abort().await;
-            return Err(error);
-        }
-        git.finish(taken).await
+        git.expect_repository().await?;
+        git.commit().await?;
+        let _turn = git.turn().await?;
+        let (answer, answered) = oneshot::channel();
+        self.call(Call::Step { git, step, commit: commit.map(str::to_owned), answer })?;
+        answered.await.map_err(|_| stopped())?
     }
 
     fn call(&self, call: Call) -> Result<()> {

@@ -240,9 +240,18 @@ fn in_use() -> Error {
 
 /// Locks the files of a vault.
 pub(crate) fn lock(root: &Path) -> Result<File> {
+    lock_of(root, "files.lock")
+}
+
+/// Locks the history of a vault.
+pub(crate) fn lock_history(root: &Path) -> Result<File> {
+    lock_of(root, "history.lock")
+}
+
+fn lock_of(root: &Path, name: &str) -> Result<File> {
     // The folder may have been deleted while the vault was open.
     make_private(&root.join(PRIVATE))?;
-    let lock = open_lock(&root.join(PRIVATE).join("files.lock"))?;
+    let lock = open_lock(&root.join(PRIVATE).join(name))?;
     lock.lock().map_err(|error| unlocked(&error))?;
     Ok(lock)
 }
