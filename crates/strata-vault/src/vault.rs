@@ -43,6 +43,8 @@ pub(crate) struct Vault {
     snapshot: Mutex<Snapshot>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
+    /// The most bytes of a memory that is taken in from a file.
+    pub(crate) max_memory_bytes: usize,
     /// Told how far the files are read until the vault is open.
     progress: Mutex<Option<Progress>>,
     /// Counts written and removed files, for the commits of git.
@@ -110,6 +112,7 @@ impl Vault {
             snapshot: Mutex::new(snapshot),
             clock,
             ids,
+            max_memory_bytes: usize::MAX,
             progress: Mutex::new(progress),
             changes: watch::Sender::new(0),
             unwritten: Mutex::default(),

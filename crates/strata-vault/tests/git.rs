@@ -505,12 +505,10 @@ async fn a_conflict_of_a_merge_is_no_memory() {
     assert!(!Command::new("git").args(merge).current_dir(root).output().unwrap().status.success());
     let marked = fs::read_to_string(root.join(path)).unwrap();
     assert!(marked.contains("<<<<<<<"), "{marked}");
-    let expected = ["`entries/global/facts/a.md`: git could not merge it"];
+    let line = marked.lines().position(|line| line.starts_with("<<<<<<<")).unwrap() + 1;
+    let expected = [format!("`entries/global/facts/a.md`, line {line}: git could not merge it")];
     store.sync().await.unwrap();
-    assert_eq!(
-        (current(&store).await, told(&store).await),
-        (before.clone(), expected.map(str::to_owned).to_vec())
-    );
+    assert_eq!((current(&store).await, told(&store).await), (before.clone(), expected.to_vec()));
     // Without git's mark of a merge, as after `git stash pop`. Other files are committed.
     fs::remove_file(root.join(".git/MERGE_HEAD")).unwrap();
     write(root, "entries/global/facts/b.md", "The hall has an organ\n");

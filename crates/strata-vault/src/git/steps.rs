@@ -178,8 +178,10 @@ mod tests {
         let plain = Logged { id: id.clone(), ..Logged::default() };
         assert_eq!(read("Add 1 memory\n\n+ This reverts commit law\n"), plain);
         assert_eq!(read(&format!("Add 1 memory\n\n+ Git says: This reverts commit {id}.\n")), plain);
-        assert_eq!(read(&format!("Revert \"Add\"\n\nThis reverts commit {id}.\n")).reverts, [id.clone()]);
-        assert_eq!(read(&format!("Add 1 memory\n\nThis completes commit {id}.\n")).completes, [id.clone()]);
+        let (reverting, completing) =
+            (format!("This reverts commit {id}.\n"), format!("This completes commit {id}.\n"));
+        let both = read(&format!("Revert \"Add\"\n\n{reverting}{completing}"));
+        assert_eq!(both, Logged { reverts: vec![id.clone()], completes: vec![id.clone()], id });
     }
 
     #[test]
