@@ -139,7 +139,7 @@ impl Copy<'_> {
             return Ok(());
         }
         Err(Error::conflict(format!(
-            "user `{}` has {count} {what} in the target that the source does not have, and a copy has to be the same as its source; \
+            "the target has {what} of user `{}` that the source does not have ({count}), and a copy has to be the same as its source; \
              nothing was copied for this user; choose an empty target",
             self.user
         )))

@@ -414,8 +414,10 @@ impl Disk {
 }
 
 fn no_folder(path: &str, metadata: &fs::Metadata) -> strata_core::Error {
-    let kind = if metadata.is_symlink() { "a symbolic link, which is not followed" } else { "not a folder" };
-    strata_core::Error::unavailable(format!("`{path}` in the vault is {kind}; put a folder in its place"))
+    let kind = if metadata.is_symlink() { " but a symbolic link, which is not followed" } else { "" };
+    strata_core::Error::unavailable(format!(
+        "`{path}` in the vault is not a folder{kind}; put a folder in its place"
+    ))
 }
 
 /// An empty file that only its owner can read. A link in its place is not followed.

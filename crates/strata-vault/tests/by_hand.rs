@@ -312,7 +312,8 @@ async fn a_memory_that_is_too_long_is_left_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_that_was_committed_is_no_memory() {
     let (folder, store) = vault().await;
-    let conflict = "<<<<<<< HEAD\nThe kiln is hot\n=======\nThe kiln is cold\n>>>>>>> other\n";
+    let [from, to] = ['<', '>'].map(|sign| sign.to_string().repeat(7));
+    let conflict = format!("{from} HEAD\nThe kiln is hot\n=======\nThe kiln is cold\n{to} other\n");
     write(folder.path(), "entries/global/facts/a.md", &format!("---\nkind: fact\n---\n{conflict}"));
     store.sync().await.unwrap();
     assert!(current(&store).await.is_empty());
@@ -333,7 +334,7 @@ async fn a_conflict_that_was_committed_is_no_memory() {
     store.apply(&UserId::default(), ChangeSet::one(at(0), add)).await.unwrap();
     store.sync().await.unwrap();
     let before = content(&store).await;
-    assert!(before.contains("What is this?") && before.contains("Once <<<<<<<"), "{before}");
+    assert!(before.contains("What is this?") && before.contains("Once <<<"), "{before}");
     store.close().await.unwrap();
     fs::remove_dir_all(folder.path().join(".strata")).unwrap();
     let store = open(folder.path()).await;
@@ -356,7 +357,7 @@ async fn nothing_is_kept_of_a_memory_whose_folder_leads_out_of_the_vault() {
     let set = ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, add);
     let refused = store.apply(&UserId::default(), set.clone()).await.unwrap_err();
     assert!(
-        refused.message().contains("`entries/global/facts` in the vault is a symbolic link"),
+        refused.message().contains("`entries/global/facts` in the vault is not a folder but a symbolic link"),
         "{refused}"
     );
     assert_eq!(all(&store).await.len(), 1);
@@ -364,4 +365,32 @@ async fn nothing_is_kept_of_a_memory_whose_folder_leads_out_of_the_vault() {
     fs::remove_file(folder.path().join("entries/global/facts")).unwrap();
     store.apply(&UserId::default(), set).await.unwrap();
     assert_eq!(all(&store).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_was_given_to_another_session_leaves_no_gap_there() {
+    let (folder, store) = vault().await;
+    for number in 0..3 {
+        let turn = format!(
+            "---\nrole: user\nseq: {number}\ncreated_at: 2026-05-0{}\n---\nLoaf {number}\n",
+            number + 1
+        );
+        write(folder.path(), &format!("entries/oven/turns/user/{number}.md"), &turn);
+    }
+    store.sync().await.unwrap();
+    store.close().await.unwrap();
+    let path = folder.path().join("entries/oven/turns/user/2.md");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("conversation_id: oven", "conversation_id: mill")).unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    let turns = async |name: &str| {
+        let query = TurnQuery::Range { session: session(name), after: None, limit: 9 };
+        let turns = store.turns(&UserId::default(), &query).await.unwrap();
+        turns.into_iter().map(|turn| (turn.seq, turn.content)).collect::<Vec<_>>()
+    };
+    assert_eq!(turns("mill").await, [(0, "Loaf 2".to_owned())]);
+    assert_eq!(turns("oven").await, [(0, "Loaf 0".to_owned()), (1, "Loaf 1".to_owned())]);
+    assert!(fs::read_to_string(&path).unwrap().contains("seq: 0"), "its file says its new place");
+    assert!(problems(&store).await.is_empty());
 }

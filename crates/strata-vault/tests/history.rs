@@ -1,6 +1,6 @@
 //! Steps back through a vault's history: each is whole or nothing, and what was forgotten stays forgotten.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's own functions")]
 
 mod support;
 

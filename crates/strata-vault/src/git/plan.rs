@@ -76,16 +76,15 @@ struct Wish {
 
 impl Git {
     /// What taking these commits back changes.
-    pub(super) async fn plan(&self, unit: &Unit, favour: Favour) -> Result<Plan> {
+    pub(super) async fn plan(&self, unit: &Unit, present: &Present, favour: Favour) -> Result<Plan> {
         let before = self.before(unit.oldest()).await?;
         let changed = self.changed(&before, unit.newest()).await?;
         let since = self.changed(unit.newest(), "HEAD").await?;
         let since = since.into_iter().map(|changed| (changed.path, changed.after)).collect();
-        let present = self.on_disk(|git| git.present()).await?;
         let (sessions, changed): (Vec<_>, Vec<_>) =
             changed.into_iter().partition(|changed| changed.kind() == Some(FileKind::Session));
-        let mut plan = self.plan_entries(unit, wishes(changed, &since), &present, favour).await?;
-        plan.files.extend(self.plan_sessions(sessions, &since, &present).await?);
+        let mut plan = self.plan_entries(unit, wishes(changed, &since), present, favour).await?;
+        plan.files.extend(self.plan_sessions(sessions, &since, present).await?);
         Ok(plan)
     }
 
@@ -157,7 +156,7 @@ impl Git {
     }
 
     /// What the vault has now. Its files were looked at just before.
-    fn present(&self) -> Result<Present> {
+    pub(super) fn present(&self) -> Result<Present> {
         let path = self.root.join(layout::PRIVATE).join(SNAPSHOT);
         if !path.exists() {
             return Ok(Present::default());

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use strata_core::{Error, Result};
 
-use super::plan::{Favour, Plan, Replaced};
+use super::plan::{Favour, Plan, Present, Replaced};
 use super::steps::{Logged, REVERTS, Step, Unit, taken_back, target, units};
 use super::{COMMITTED, Committed, Git};
 use crate::disk::{Disk, NewFile};
@@ -40,10 +40,10 @@ impl Git {
             let message = "the vault's repository has staged changes; commit them or unstage them first";
             return Err(Error::conflict(message));
         }
-        let units = self.units().await?;
+        let (units, present) = (self.units().await?, self.on_disk(|git| git.present()).await?);
         let (unit, plan) = match commit {
-            Some(name) => self.named(&units, name).await?,
-            None => self.last(&units, step).await?,
+            Some(name) => self.named(&units, &present, name).await?,
+            None => self.last(&units, &present, step).await?,
         };
         self.expect_unfiltered(
             &plan.files.iter().flat_map(|file| [file.path.as_str(), "\0"]).collect::<String>(),
@@ -102,11 +102,11 @@ impl Git {
     }
 
     /// The unit of a commit that a person has named. One that changes nothing is refused.
-    async fn named(&self, units: &[Unit], name: &str) -> Result<(Unit, Plan)> {
+    async fn named(&self, units: &[Unit], present: &Present, name: &str) -> Result<(Unit, Plan)> {
         let commit = self.commit_id(name).await?;
         let unit = units.iter().find(|unit| unit.ids.contains(&commit)).cloned();
         let unit = unit.unwrap_or_else(|| Unit::of_one(commit));
-        let plan = self.plan(&unit, Favour::Both).await?;
+        let plan = self.plan(&unit, present, Favour::Both).await?;
         if !plan.is_empty() {
             return Ok((unit, plan));
         }
@@ -120,10 +120,10 @@ impl Git {
     }
 
     /// The unit that a step without a name takes back. One that holds nothing but bookkeeping is passed over.
-    async fn last(&self, units: &[Unit], step: Step) -> Result<(Unit, Plan)> {
+    async fn last(&self, units: &[Unit], present: &Present, step: Step) -> Result<(Unit, Plan)> {
         let (mut passed, mut destroying) = (HashSet::new(), None::<Unit>);
         while let Some(unit) = target(units, step, &passed) {
-            let plan = self.plan(unit, Favour::Former).await?;
+            let plan = self.plan(unit, present, Favour::Former).await?;
             match (plan.is_empty(), &destroying) {
                 (false, None) => return Ok((unit.clone(), plan)),
                 (false, Some(destroyed)) => return Err(self.stays_destroyed(destroyed, Some(unit)).await?),

@@ -122,10 +122,10 @@ impl Vault {
             return Ok(());
         }
         let git = Git::new(&self.root, Arc::clone(&self.clock))?;
-        let unmerged = git.awaiting_merge(marked.keys().cloned().collect()).await?;
-        look.items.retain(|item| !unmerged.contains(&item.found.path));
-        let fault = |path: &String| conflict::fault(marked.get(path).copied());
-        look.problems.extend(unmerged.iter().map(|path| Problem { path: path.clone(), fault: fault(path) }));
+        let waiting = git.awaiting_merge(marked.keys().cloned().collect()).await?;
+        look.items.retain(|item| !waiting.contains(&item.found.path));
+        let fault = |path: &String| unmerged(marked.get(path).copied());
+        look.problems.extend(waiting.iter().map(|path| Problem { path: path.clone(), fault: fault(path) }));
         Ok(())
     }
 
@@ -282,7 +282,7 @@ impl Vault {
             return Err(too_long(size, self.max_memory_bytes));
         }
         match conflict::begun(bytes).filter(|_| !document.is_verbatim()) {
-            Some(line) => Err(conflict::fault(Some(line))),
+            Some(line) => Err(unmerged(Some(line))),
             None => Ok(()),
         }
     }
@@ -374,6 +374,13 @@ fn was_ended_unseen(item: &Item, other: &Entry) -> bool {
 /// Whether a path, or a folder that it lies in, is among others.
 fn is_at_or_below(path: &str, others: &HashSet<&str>) -> bool {
     others.contains(path) || path.match_indices('/').any(|(at, _)| others.contains(&path[..at]))
+}
+
+/// Tells a person to settle a conflict.
+fn unmerged(line: Option<u64>) -> Fault {
+    let reason = "git could not merge it; settle the lines between `<<<<<<<` and `>>>>>>>` and commit that, or write \
+                  `verbatim: true` into the front matter if they are part of the text";
+    Fault { line, reason: reason.to_owned() }
 }
 
 fn too_long(bytes: usize, most: usize) -> Fault {

@@ -542,7 +542,7 @@ fn a_copy_into_a_vault_with_other_memories_says_so() {
     machine.run(&["add", "Uri collects stamps"]).ok();
     let error = machine.run(&["export", "--vault", "theirs"]).failed(1);
     assert!(
-        error.contains("has 1 memories in the target that the source does not have")
+        error.contains("the target has memories of user `default` that the source does not have (1)")
             && error.contains("choose an empty target"),
         "{error}"
     );
