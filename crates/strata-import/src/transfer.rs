@@ -15,7 +15,7 @@ use strata_core::store::{
 };
 use strata_core::turn::NewTurn;
 use strata_core::vector::ItemVector;
-use strata_core::{Error, Result, Session, Store, Turn, UserId};
+use strata_core::{Error, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
 
 /// The turns, and the other items, of one change set.
 const TURNS_A_BATCH: u32 = 500;
@@ -73,6 +73,7 @@ pub async fn transfer(
     let users = users(from).await?;
     for user in &users {
         let mut copy = Copy { from, to, user, done: &mut done, tell: &mut tell };
+        copy.expect_no_others().await?;
         copy.sessions().await?;
         copy.memories().await?;
         copy.jobs().await?;
@@ -113,6 +114,37 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
+    /// Refuses a target that has sessions or memories of its own, before anything is added to it.
+    async fn expect_no_others(&self) -> Result<()> {
+        let ours: HashSet<_> = self.session_ids(self.from).await?;
+        let theirs = self.session_ids(self.to).await?;
+        self.expect_none("sessions", theirs.difference(&ours).count())?;
+        let ours: HashSet<_> = self.memory_ids(self.from).await?;
+        let theirs = self.memory_ids(self.to).await?;
+        self.expect_none("memories", theirs.difference(&ours).count())
+    }
+
+    async fn session_ids(&self, store: &dyn Store) -> Result<HashSet<SessionId>> {
+        let sessions = store.sessions(self.user, Page::first(u32::MAX)).await?;
+        Ok(sessions.into_iter().map(|session| session.id).collect())
+    }
+
+    async fn memory_ids(&self, store: &dyn Store) -> Result<HashSet<MemoryId>> {
+        let memories = store.memories(self.user, &MemoryQuery::new(MemorySelect::All)).await?;
+        Ok(memories.into_iter().map(|memory| memory.id).collect())
+    }
+
+    fn expect_none(&self, what: &str, count: usize) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "the target has {what} of user `{}` that the source does not have ({count}), and a copy has to be the same as its source; \
+             nothing was copied for this user; choose an empty target",
+            self.user
+        )))
+    }
+
     async fn sessions(&mut self) -> Result<()> {
         for session in self.from.sessions(self.user, Page::first(u32::MAX)).await? {
             self.session(&session).await?;

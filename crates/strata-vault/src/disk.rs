@@ -361,6 +361,20 @@ impl Disk {
         Ok(())
     }
 
+    /// Fails if something that is no folder lies in the place of a folder, or of one above it.
+    pub(crate) fn expect_folder(&self, folder: &str) -> strata_core::Result<()> {
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        for at in ends {
+            match self.lstat(&folder[..at]) {
+                Ok(Some(metadata)) if !metadata.is_dir() => return Err(no_folder(&folder[..at], &metadata)),
+                Ok(Some(_)) => {}
+                // It can be made, or the disk tells when the file is written.
+                Ok(None) | Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a file, and the folders that become empty, up to the folder of all conversations.
     pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
         if !self.is_inside(path)? {
@@ -397,6 +411,13 @@ impl Disk {
             paths.filter_map(|path| Some(self.absolute(path.rsplit_once('/')?.0))).collect();
         folders.iter().filter(|folder| folder.is_dir()).try_for_each(|folder| sync_folder(folder))
     }
+}
+
+fn no_folder(path: &str, metadata: &fs::Metadata) -> strata_core::Error {
+    let kind = if metadata.is_symlink() { " but a symbolic link, which is not followed" } else { "" };
+    strata_core::Error::unavailable(format!(
+        "`{path}` in the vault is not a folder{kind}; put a folder in its place"
+    ))
 }
 
 /// An empty file that only its owner can read. A link in its place is not followed.

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::front::{Document, Field, text};
 use super::layout::GLOBAL;
 
-pub(crate) use read::{Given, ReadItem, derived, read, timestamp};
+pub(crate) use read::{Given, ReadItem, derived, read, timestamp, uuid_of};
 
 /// The answer to a keyed write, noted on the first item that the write has made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,8 @@ mod wording;
 use serde_json::{Map, Value};
 use strata_core::nul::check_nul;
 
+use super::conflict;
+
 /// The largest front matter, in bytes. A turn's notes and a client's metadata are in it.
 const MAX_FRONT_BYTES: usize = 16 << 20;
 
@@ -70,9 +72,14 @@ impl Document {
         Ok(Self { front: front.to_owned(), raw_body: raw_body.to_owned(), fields })
     }
 
+    /// Whether the text counts byte for byte.
+    pub(crate) fn is_verbatim(&self) -> bool {
+        self.fields.get(VERBATIM) == Some(&Value::Bool(true))
+    }
+
     /// The text of the file.
     pub(crate) fn body(&self) -> String {
-        if self.fields.get(VERBATIM) == Some(&Value::Bool(true)) {
+        if self.is_verbatim() {
             return self.raw_body.strip_suffix('\n').unwrap_or(&self.raw_body).to_owned();
         }
         plain(&self.raw_body)
@@ -82,10 +89,12 @@ impl Document {
     /// a text that already reads the same.
     pub(crate) fn with(&self, fields: &[Field], body: &str) -> String {
         let keeps_body = self.body() == body && !self.raw_body.is_empty();
+        let is_altered = || plain(&format!("{body}\n")) != body;
+        // A text with marks like git's would be taken for a conflict.
         let verbatim = if keeps_body {
-            self.fields.get(VERBATIM) == Some(&Value::Bool(true))
+            self.is_verbatim()
         } else {
-            plain(&format!("{body}\n")) != body
+            is_altered() || conflict::begun(body.as_bytes()).is_some()
         };
         let mut fields = fields.to_vec();
         fields.push((VERBATIM, verbatim.then(|| "true".to_owned())));

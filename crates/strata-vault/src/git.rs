@@ -2,32 +2,38 @@
 //!
 //! Only files of the vault's layout are added and committed: no links, and no temporary files of editors. Hooks of the repository
 //! are not run, because they could wait for a person or change files; a lock that a killed process has left behind is removed
-//! after a while. [`program`] runs git, [`repository`] looks at its folder, and [`undo`] takes commits back.
+//! after a while. [`program`] runs git, [`repository`] looks at its folder, [`committer`] commits in the background, and [`undo`]
+//! takes commits back.
 
 mod bookkeeping;
+mod committer;
+mod completed;
 mod locks;
 mod message;
+mod objects;
+mod plan;
 mod program;
 mod repository;
 mod schedule;
+mod steps;
 mod undo;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use strata_core::ports::Clock;
 use strata_core::{Error, Result};
-use tokio::sync::{oneshot, watch};
 
 use super::disk::Disk;
 use super::layout;
 use super::processes::being_written;
 use super::snapshot::Snapshot;
 use super::vault::{blocking, unwritten};
+pub(crate) use committer::Committer;
 pub(crate) use locks::{Checkout, wait_for_checkout};
-use schedule::Schedule;
-pub(crate) use undo::Step;
+use objects::Changed;
+pub(crate) use steps::Step;
 
 /// Files that git leaves out: Strata's own data, keys, and what the memory-proxy design derives.
 const IGNORED: &str = ".strata/\nkeys/\nchroma/\nmemory_index.json\n.strata-*.tmp\n";
@@ -70,19 +76,33 @@ impl Git {
 
     /// Commits what has changed in the vault's folders. The repository and its ignore file are made if they are missing.
     pub async fn commit(&self) -> Result<Committed> {
-        if let Some(what) = self.on_disk(|git| Ok(repository::in_progress(&git.root))).await? {
-            return Ok(Committed::Busy(format!(
-                "the repository has `.git/{what}`: finish or abort with git what was begun there"
-            )));
+        let _turn = self.turn().await?;
+        self.commit_changes().await
+    }
+
+    /// Waits until no other process commits to the history or goes through it. The turn ends when the file is dropped.
+    pub(crate) async fn turn(&self) -> Result<std::fs::File> {
+        self.on_disk(|git| super::vault::lock_history(&git.root)).await
+    }
+
+    /// Commits, for a caller whose turn it is.
+    async fn commit_changes(&self) -> Result<Committed> {
+        if let Some(what) = self.on_disk(|git| Ok(repository::unfinished(&git.root))).await? {
+            return Ok(Committed::Busy(what));
         }
         let Some(staged) = self.stage().await? else { return Ok(Committed::Nothing) };
         let (subject, body) = self.describe(&staged).await?;
-        self.record(&staged, &subject, &body).await?;
+        let body = format!("{body}\n\n{}", self.completed(&staged).await?);
+        self.record(&staged, &subject, body.trim()).await?;
         Ok(Committed::Commit(subject))
     }
 
-    /// Fails if the history cannot be kept, because the repository is not the vault's own or is damaged.
+    /// Fails if the history cannot be kept: the repository is not the vault's own or damaged, or a person is in the middle of
+    /// something there.
     pub(crate) async fn examine(&self) -> Result<()> {
+        if let Some(what) = self.on_disk(|git| Ok(repository::unfinished(&git.root))).await? {
+            return Err(Error::conflict(what));
+        }
         if self.on_disk(|git| repository::state(&git.root)).await? != repository::State::Whole {
             return Ok(());
         }
@@ -125,7 +145,7 @@ impl Git {
         self.expect_unfiltered(&paths).await?;
         let updating = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
         self.run_with(&updating, paths.as_bytes(), None).await?;
-        self.staged(&COMMITTED, is_committed).await
+        self.staged().await
     }
 
     /// Runs `work`, which may wait for the disk, on a thread of its own.
@@ -139,24 +159,21 @@ impl Git {
 
     /// The first line of the message for what is staged, and the rest.
     async fn describe(&self, staged: &Staged) -> Result<(String, String)> {
-        let changes = staged.changes.clone();
-        self.on_disk(move |git| Ok(message::describe(&git.root, &changes, &git.refused()))).await
+        let items = self.items(message::to_identify(&staged.changed)).await?;
+        let changed = staged.changed.clone();
+        self.on_disk(move |git| Ok(message::describe(&git.root, &changed, &items, &git.refused()))).await
     }
 
-    /// The staged changes below these paths; `None` if there are none.
-    async fn staged(
-        &self,
-        below: &[&str],
-        counts: impl Fn(&Disk, &str) -> bool + Send + 'static,
-    ) -> Result<Option<Staged>> {
+    /// The staged changes of the vault's files; `None` if there are none.
+    async fn staged(&self) -> Result<Option<Staged>> {
         let listing = ["diff", "--cached", "--raw", "--no-abbrev", "--no-renames", "-z", "--"];
-        let listed = self.text(&[&listing[..], below].concat()).await?;
+        let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
         let read = move |git: &Self| {
             let disk = Disk::new(&git.root);
-            Ok(Staged::read(&listed, |path| counts(&disk, path)))
+            Ok(Staged::read(&listed, |path| is_committed(&disk, path)))
         };
         let staged = self.on_disk(read).await?;
-        Ok((!staged.changes.is_empty()).then_some(staged))
+        Ok((!staged.changed.is_empty()).then_some(staged))
     }
 
     /// Commits what is staged there, and nothing else. The commit is made of an index of its own: `git commit` would add whatever
@@ -178,7 +195,7 @@ impl Git {
         let message = format!("{subject}\n\n{body}");
         let commit = self.commit_tree(&tree, head.as_deref(), message.trim()).await?;
         // The branch moves only if it has not been moved meanwhile.
-        let reason = format!("commit: {subject}");
+        let reason = format!("{}{subject}", completed::OWN_MOVE);
         self.run(&["update-ref", "-m", &reason, "HEAD", &commit, head.as_deref().unwrap_or("")]).await?;
         Ok(())
     }
@@ -242,7 +259,7 @@ impl Git {
         let new = self.on_disk(move |git| Ok(only_committed(&git.root, &listed, &HashSet::new()))).await?;
         // Before the first commit everything is new.
         let last = match self.is_without_commits().await {
-            true => self.text(&["hash-object", "-t", "tree", "--stdin"]).await?.trim().to_owned(),
+            true => self.empty_tree().await?,
             false => "HEAD".to_owned(),
         };
         let compared = [&["diff"], plain, &[&last, "--", "."]].concat();
@@ -278,7 +295,7 @@ impl Git {
 
     /// The path of an index beside the repository's own.
     fn own_index(&self) -> PathBuf {
-        repository::folder(&self.root).join(format!("{}{}", locks::OWN_INDEX, std::process::id()))
+        repository::folder(&self.root).join(format!("{}index-{}", locks::OWN_FILE, std::process::id()))
     }
 
     /// Makes the repository and its ignore file if they are missing, and removes the locks that were left behind. A repository
@@ -296,7 +313,7 @@ impl Git {
         self.on_disk(ready).await
     }
 
-    async fn expect_repository(&self) -> Result<()> {
+    pub(crate) async fn expect_repository(&self) -> Result<()> {
         self.on_disk(|git| repository::expect(&git.root)).await?;
         self.switch_off_drivers().await
     }
@@ -324,8 +341,7 @@ impl Git {
 /// Changes that are staged.
 #[derive(Default)]
 struct Staged {
-    /// Statuses and paths, as `git diff --name-status -z` names them.
-    changes: String,
+    changed: Vec<Changed>,
     /// The same files as `git update-index --index-info` reads them.
     entries: String,
 }
@@ -333,23 +349,10 @@ struct Staged {
 impl Staged {
     /// Reads the output of `git diff --raw -z`.
     fn read(raw: &str, counts: impl Fn(&str) -> bool) -> Self {
-        let mut staged = Self::default();
-        let mut parts = raw.split('\0');
-        while let (Some(fields), Some(path)) = (parts.next(), parts.next()) {
-            let fields: Vec<&str> = fields.split(' ').collect();
-            let [_, mode, _, id, status] = fields.as_slice() else { continue };
-            // Git could not merge it.
-            if *status == "U" {
-                continue;
-            }
-            // A name that is not UTF-8 has come here with other characters.
-            if counts(path) && !path.contains(char::REPLACEMENT_CHARACTER) {
-                staged.changes.push_str(&format!("{status}\0{path}\0"));
-                let mode = if *status == "D" { "0" } else { mode };
-                staged.entries.push_str(&format!("{mode} {id}\t{path}\0"));
-            }
-        }
-        staged
+        let mut changed = Changed::read(raw);
+        changed.retain(|changed| counts(&changed.path));
+        let entries = changed.iter().map(Changed::staged).collect();
+        Self { changed, entries }
     }
 }
 
@@ -369,85 +372,4 @@ fn only_committed(root: &Path, listed: &str, unmerged: &HashSet<String>) -> Stri
     // In order: a file goes from the index before those of the folder that has taken its place come into it.
     let committed: BTreeSet<&str> = settled.filter(|path| is_committed(&disk, path)).collect();
     committed.into_iter().flat_map(|path| [path, "\0"]).collect()
-}
-
-type Failure = Arc<Mutex<Option<String>>>;
-
-/// Commits in the background while the vault is open.
-pub(crate) struct Committer {
-    /// Why the last commit has failed, if it has.
-    failure: Failure,
-    stop: oneshot::Sender<()>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Committer {
-    pub(crate) fn start(git: Git, changes: watch::Receiver<u64>) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let failure = Failure::default();
-        let task = tokio::spawn(commit_in_background(git, changes, stopped, Arc::clone(&failure)));
-        Self { failure, stop, task }
-    }
-
-    /// Why the last commit has failed, if it has.
-    pub(crate) fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Commits what is left, and ends.
-    pub(crate) async fn finish(self) {
-        let _ = self.stop.send(());
-        let _ = self.task.await;
-    }
-}
-
-async fn commit_in_background(
-    git: Git,
-    mut changes: watch::Receiver<u64>,
-    mut stop: oneshot::Receiver<()>,
-    failure: Failure,
-) {
-    // Changes that a person or an earlier process has left are committed at once.
-    let mut schedule = Schedule::at_once();
-    let mut told = None;
-    loop {
-        let stopping = tokio::select! {
-            _ = &mut stop => true,
-            changed = changes.changed() => {
-                schedule.note_change();
-                changed.is_err()
-            }
-            () = schedule.due() => {
-                let is_done = commit_once(&git, &mut told, &failure).await;
-                schedule.note_attempt(is_done);
-                false
-            }
-        };
-        if stopping {
-            commit_once(&git, &mut told, &failure).await;
-            return;
-        }
-    }
-}
-
-/// Commits, and says whether nothing is left to do. A reason that was `told` already is not logged again.
-async fn commit_once(git: &Git, told: &mut Option<String>, failure: &Failure) -> bool {
-    let outcome = git.commit().await;
-    *failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().map(ToString::to_string);
-    let (reason, is_failure) = match outcome {
-        Ok(Committed::Busy(reason)) => (reason, false),
-        Ok(_) => {
-            *told = None;
-            return true;
-        }
-        Err(error) => (error.to_string(), true),
-    };
-    if told.as_ref() != Some(&reason) {
-        match is_failure {
-            true => tracing::warn!(reason, "the vault cannot be committed now"),
-            false => tracing::info!(reason, "the vault is committed later"),
-        }
-        *told = Some(reason);
-    }
-    false
 }

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::dirty::{Dirty, Owed};
 use super::flush::Unwritten;
+use super::git::{Git, Step};
 use super::scope::Scope;
 use super::vault::{Vault, blocking};
 
@@ -25,6 +26,8 @@ pub(crate) enum Call {
     Write { dirty: Dirty, answer: Answer },
     /// Take in changes.
     Sync { scope: Scope, answer: Option<Answer> },
+    /// Go a step through the history, which waits for its turn.
+    Step { git: Git, step: Step, commit: Option<String>, answer: oneshot::Sender<Result<String>> },
     /// Finish.
     Close { answer: oneshot::Sender<()> },
 }
@@ -42,6 +45,10 @@ pub(crate) async fn keep(vault: Arc<Vault>, left: Dirty, mut calls: mpsc::Unboun
                 Call::Sync { scope, answer } => {
                     keeper.write(std::mem::take(&mut writes)).await;
                     keeper.serve_sync(scope, answer).await;
+                }
+                Call::Step { git, step, commit, answer } => {
+                    keeper.write(std::mem::take(&mut writes)).await;
+                    let _ = answer.send(keeper.step(&git, step, commit.as_deref()).await);
                 }
                 Call::Close { answer } => {
                     keeper.write(std::mem::take(&mut writes)).await;
@@ -95,10 +102,28 @@ impl Keeper {
         }
     }
 
+    /// Goes a step through the history. The files are locked all the while, so that no other process sees half of it.
+    async fn step(&mut self, git: &Git, step: Step, commit: Option<&str>) -> Result<String> {
+        let locking = Arc::clone(&self.vault);
+        let _lock = blocking(move || locking.lock()).await?;
+        self.sync_locked(Scope::All).await?;
+        let taken = git.prepare(step, commit).await?;
+        git.put(&taken).await?;
+        if let Err(error) = self.sync_locked(Scope::All).await {
+            git.put_back(&taken).await;
+            return Err(error);
+        }
+        git.finish(taken).await
+    }
+
     /// Takes in changes and writes what follows from them.
     async fn sync(&mut self, scope: Scope) -> Result<()> {
         let locking = Arc::clone(&self.vault);
         let _lock = blocking(move || locking.lock()).await?;
+        self.sync_locked(scope).await
+    }
+
+    async fn sync_locked(&mut self, scope: Scope) -> Result<()> {
         let dirty = self.vault.take_in(scope).await?;
         let mut all = std::mem::take(&mut self.left);
         all.merge(dirty.clone());

@@ -3,8 +3,11 @@
 //! The default user's files lie under `entries/`, as the memory-proxy design has it, and every other user's under
 //! `users/<user>/entries/`. The front matter names the conversation; the folder names it only for files that do not.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use strata_core::file_name::{Named, Names, file_stem_on, read_stem_of_any};
+use strata_core::store::Change;
 use strata_core::summary::{Strategy, Summary};
 use strata_core::turn::Role;
 use strata_core::{KeyId, Memory, Result, SessionId, Turn, UserId};
@@ -208,6 +211,22 @@ pub(crate) fn turn_path(names: Names, user: &UserId, turn: &Turn) -> Result<Stri
     let deleted = if turn.hidden.is_some() { "deleted/" } else { "" };
     let name = dated(turn.created_at, turn.id);
     Ok(format!("{folder}/{deleted}turns/{}/{name}", turn.role.as_str()))
+}
+
+/// The folders of the files that a change makes.
+pub(crate) fn folders_of(names: Names, user: &UserId, change: &Change) -> Result<BTreeSet<String>> {
+    let folder = |session: &str| conversation(names, user, session);
+    Ok(match change {
+        Change::AppendTurns { session, turns } => {
+            let folder = folder(session.as_str())?;
+            turns.iter().map(|turn| format!("{folder}/turns/{}", turn.role.as_str())).collect()
+        }
+        Change::AddMemory(memory) => {
+            let path = memory_path(names, user, memory)?;
+            path.rsplit_once('/').map(|(folder, _)| folder.to_owned()).into_iter().collect()
+        }
+        _ => BTreeSet::new(),
+    })
 }
 
 /// The path of a memory that has no file yet.

@@ -7,6 +7,7 @@
 //! Changes of a person are found by comparing the files with a snapshot of them ([`sync`]). Deliberately absent: the
 //! meaning of memories, HTTP, settings. Start reading at [`store`], then [`flush`] and [`sync`]; [`form`] says what a file holds.
 
+mod conflict;
 mod dirty;
 mod disk;
 mod flush;

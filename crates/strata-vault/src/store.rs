@@ -1,5 +1,6 @@
 //! The store: the index answers questions, and a write is acknowledged when its files are on the disk.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,12 +44,14 @@ pub struct VaultOptions {
     pub watch: bool,
     /// Whether changes are committed to a git repository in the vault.
     pub git: bool,
+    /// The most bytes of a memory that is taken in from a file.
+    pub max_memory_bytes: usize,
 }
 
 impl VaultOptions {
-    /// A vault without watcher and git.
+    /// A vault without watcher, git and limits.
     pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
-        Self { clock, ids, progress: None, watch: false, git: false }
+        Self { clock, ids, progress: None, watch: false, git: false, max_memory_bytes: usize::MAX }
     }
 }
 
@@ -118,15 +121,15 @@ impl VaultStore {
     }
 
     async fn step(&self, step: Step, commit: Option<&str>) -> Result<String> {
-        // Edits that were not taken in yet become a commit of their own.
+        // Edits that were not taken in yet become a commit of their own, while others may still write.
         self.sync().await?;
         let git = Git::new(&self.vault.root, Arc::clone(&self.vault.clock))?;
-        let taken = git.begin(step, commit).await?;
-        if let Err(error) = self.sync().await {
-            git.abort().await;
-            return Err(error);
-        }
-        git.finish(taken).await
+        git.expect_repository().await?;
+        git.commit().await?;
+        let _turn = git.turn().await?;
+        let (answer, answered) = oneshot::channel();
+        self.call(Call::Step { git, step, commit: commit.map(str::to_owned), answer })?;
+        answered.await.map_err(|_| stopped())?
     }
 
     fn call(&self, call: Call) -> Result<()> {
@@ -174,17 +177,28 @@ impl VaultStore {
 }
 
 fn open_parts(root: &Path, options: VaultOptions) -> Result<(Arc<Vault>, std::fs::File)> {
-    let VaultOptions { clock, ids, progress, .. } = options;
+    let VaultOptions { clock, ids, progress, max_memory_bytes, .. } = options;
     // The lock comes first: another process may be building the index.
     let root: PathBuf = super::vault::make_root(root)?;
     super::vault::make_private(&root.join(super::layout::PRIVATE))?;
     let lock = super::vault::lock(&root)?;
-    let vault = Vault::open(&root, clock, ids, progress)?;
+    let mut vault = Vault::open(&root, clock, ids, progress)?;
+    vault.max_memory_bytes = max_memory_bytes;
     Ok((Arc::new(vault), lock))
 }
 
 fn stopped() -> Error {
     Error::unavailable("the vault is closed; open it again")
+}
+
+/// Fails if a new item cannot have a file, because something else lies in the place of its folder. Nothing is kept of an item that
+/// is refused. A disk that fails is another matter: its files are written when it can be written again.
+fn expect_folders(vault: &Vault, user: &UserId, changes: &ChangeSet) -> Result<()> {
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    for change in &changes.changes {
+        folders.extend(layout::folders_of(vault.names, user, change)?);
+    }
+    folders.iter().try_for_each(|folder| vault.disk.expect_folder(folder))
 }
 
 /// Applies a change set to the index and has its files written.
@@ -195,6 +209,7 @@ async fn apply(
     changes: ChangeSet,
 ) -> Result<Applied> {
     let dirty = Dirty::of(&user, &changes);
+    expect_folders(&vault, &user, &changes)?;
     let applied = vault.index.apply(&user, changes).await?;
     let dirty = if applied.replayed { Dirty::replayed(&user, &applied) } else { dirty };
     if dirty.is_empty() {

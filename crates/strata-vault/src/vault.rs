@@ -43,6 +43,8 @@ pub(crate) struct Vault {
     snapshot: Mutex<Snapshot>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
+    /// The most bytes of a memory that is taken in from a file.
+    pub(crate) max_memory_bytes: usize,
     /// Told how far the files are read until the vault is open.
     progress: Mutex<Option<Progress>>,
     /// Counts written and removed files, for the commits of git.
@@ -110,6 +112,7 @@ impl Vault {
             snapshot: Mutex::new(snapshot),
             clock,
             ids,
+            max_memory_bytes: usize::MAX,
             progress: Mutex::new(progress),
             changes: watch::Sender::new(0),
             unwritten: Mutex::default(),
@@ -240,9 +243,18 @@ fn in_use() -> Error {
 
 /// Locks the files of a vault.
 pub(crate) fn lock(root: &Path) -> Result<File> {
+    lock_of(root, "files.lock")
+}
+
+/// Locks the history of a vault.
+pub(crate) fn lock_history(root: &Path) -> Result<File> {
+    lock_of(root, "history.lock")
+}
+
+fn lock_of(root: &Path, name: &str) -> Result<File> {
     // The folder may have been deleted while the vault was open.
     make_private(&root.join(PRIVATE))?;
-    let lock = open_lock(&root.join(PRIVATE).join("files.lock"))?;
+    let lock = open_lock(&root.join(PRIVATE).join(name))?;
     lock.lock().map_err(|error| unlocked(&error))?;
     Ok(lock)
 }

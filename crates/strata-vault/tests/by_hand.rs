@@ -11,9 +11,9 @@ use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes};
 use strata_core::state::State;
 use strata_core::store::{Change, ChangeSet, Idempotency, KeyQuery, Page, SummaryQuery, TurnQuery};
 use strata_core::summary::{Summary, SummaryStatus};
-use strata_core::{Memory, SessionId, Store, Turn, UserId};
-use strata_vault::VaultStore;
-use support::{all, content, current, files, found, open, problems, vault, write};
+use strata_core::{Memory, MemoryId, SessionId, Store, Turn, UserId};
+use strata_vault::{VaultOptions, VaultStore};
+use support::{all, content, current, files, found, open, options, problems, vault, write};
 use tempfile::TempDir;
 
 fn at(second: i64) -> jiff::Timestamp {
@@ -279,4 +279,118 @@ async fn a_summary_whose_tombstone_was_removed_does_not_come_back() {
     let summaries = store.summaries(&UserId::default(), &query).await.unwrap();
     let is_gone = |summary: &Summary| summary.status == SummaryStatus::Failed && summary.text.is_empty();
     assert!(summaries.iter().all(is_gone), "{summaries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_memory_that_is_too_long_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = || VaultOptions { max_memory_bytes: 40, ..options() };
+    let store = VaultStore::open(folder.path(), limited()).await.unwrap();
+    let long = "The lighthouse keeper writes very long letters\n";
+    let path = write(folder.path(), "entries/global/facts/a.md", long);
+    write(folder.path(), "entries/global/facts/b.md", "The lighthouse is red\n");
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["The lighthouse is red"]);
+    let told = problems(&store).await;
+    let expected =
+        "`entries/global/facts/a.md`: the memory has 46 bytes; the most is 40 (setting `max_turn_bytes`)";
+    assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), long, "the file stays as it is");
+    // An edit that makes a memory too long changes nothing either.
+    let red = folder.path().join("entries/global/facts/b.md");
+    let text = fs::read_to_string(&red).unwrap();
+    fs::write(&red, text.replace("red", "red and white and red and white")).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!((current(&store).await.len(), problems(&store).await.len()), (1, 2));
+    fs::write(&path, "Letters are long\n").unwrap();
+    fs::write(&red, text).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Letters are long", "The lighthouse is red"]);
+    assert!(problems(&store).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conflict_that_was_committed_is_no_memory() {
+    let (folder, store) = vault().await;
+    let [from, to] = ['<', '>'].map(|sign| sign.to_string().repeat(7));
+    let conflict = format!("{from} HEAD\nThe kiln is hot\n=======\nThe kiln is cold\n{to} other\n");
+    write(folder.path(), "entries/global/facts/a.md", &format!("---\nkind: fact\n---\n{conflict}"));
+    store.sync().await.unwrap();
+    assert!(current(&store).await.is_empty());
+    let told = problems(&store).await;
+    assert!(
+        told.len() == 1 && told[0].starts_with("`entries/global/facts/a.md`, line 4: git could not merge it"),
+        "{told:?}"
+    );
+    let quoted = format!("---\nkind: fact\nverbatim: true\n---\n{conflict}");
+    write(folder.path(), "entries/global/facts/a.md", &quoted);
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, [conflict.trim_end()]);
+    // A turn may quote a conflict, and so may a memory that Strata writes: both come back from their files.
+    let turn = format!("---\nrole: user\nconversation_id: kiln\nseq: 0\n---\nWhat is this?\n{conflict}");
+    write(folder.path(), "entries/kiln/turns/user/a.md", &turn);
+    let memory = Memory { id: MemoryId(uuid::Uuid::from_u128(0x77)), ..all(&store).await.remove(0) };
+    let add = Change::AddMemory(Box::new(Memory { content: format!("Once {conflict}"), ..memory }));
+    store.apply(&UserId::default(), ChangeSet::one(at(0), add)).await.unwrap();
+    store.sync().await.unwrap();
+    let before = content(&store).await;
+    assert!(before.contains("What is this?") && before.contains("Once <<<"), "{before}");
+    store.close().await.unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    assert!(problems(&store).await.is_empty());
+    assert_eq!(content(&store).await, before);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_kept_of_a_memory_whose_folder_leads_out_of_the_vault() {
+    let (folder, store) = vault().await;
+    let outside = tempfile::tempdir().unwrap();
+    write(folder.path(), "entries/kiln/facts/a.md", "The kiln is hot\n");
+    store.sync().await.unwrap();
+    fs::create_dir_all(folder.path().join("entries/global")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("entries/global/facts")).unwrap();
+    let memory = all(&store).await.remove(0);
+    let memory = Memory { id: MemoryId(uuid::Uuid::from_u128(0x78)), session: None, ..memory };
+    let add = Change::AddMemory(Box::new(memory));
+    let set = ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, add);
+    let refused = store.apply(&UserId::default(), set.clone()).await.unwrap_err();
+    assert!(
+        refused.message().contains("`entries/global/facts` in the vault is not a folder but a symbolic link"),
+        "{refused}"
+    );
+    assert_eq!(all(&store).await.len(), 1);
+    assert_eq!(outside.path().read_dir().unwrap().count(), 0);
+    fs::remove_file(folder.path().join("entries/global/facts")).unwrap();
+    store.apply(&UserId::default(), set).await.unwrap();
+    assert_eq!(all(&store).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_was_given_to_another_session_leaves_no_gap_there() {
+    let (folder, store) = vault().await;
+    for number in 0..3 {
+        let turn = format!(
+            "---\nrole: user\nseq: {number}\ncreated_at: 2026-05-0{}\n---\nLoaf {number}\n",
+            number + 1
+        );
+        write(folder.path(), &format!("entries/oven/turns/user/{number}.md"), &turn);
+    }
+    store.sync().await.unwrap();
+    store.close().await.unwrap();
+    let path = folder.path().join("entries/oven/turns/user/2.md");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("conversation_id: oven", "conversation_id: mill")).unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    let turns = async |name: &str| {
+        let query = TurnQuery::Range { session: session(name), after: None, limit: 9 };
+        let turns = store.turns(&UserId::default(), &query).await.unwrap();
+        turns.into_iter().map(|turn| (turn.seq, turn.content)).collect::<Vec<_>>()
+    };
+    assert_eq!(turns("mill").await, [(0, "Loaf 2".to_owned())]);
+    assert_eq!(turns("oven").await, [(0, "Loaf 0".to_owned()), (1, "Loaf 1".to_owned())]);
+    assert!(fs::read_to_string(&path).unwrap().contains("seq: 0"), "its file says its new place");
+    assert!(problems(&store).await.is_empty());
 }

@@ -137,6 +137,10 @@ fn child() {
         if mode == "open" {
             return;
         }
+        if mode == "undo" {
+            store.undo(None).await.unwrap();
+            return;
+        }
         if mode == "watch" {
             // The watcher works until the process is killed.
             std::future::pending::<()>().await;
@@ -392,9 +396,9 @@ fn git_that_stops(folder: &Path, command: &str, when: &str) -> PathBuf {
 }
 
 /// A child that finds the programs of a folder first.
-fn spawn_with(programs: &Path, root: &Path) -> Child {
+fn spawn_with(programs: &Path, mode: &str, root: &Path) -> Child {
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
-    start(command("git", root).env("PATH", format!("{}:{path}", programs.display())))
+    start(command(mode, root).env("PATH", format!("{}:{path}", programs.display())))
 }
 
 /// The history is whole, and holds everything after one more commit.
@@ -426,7 +430,7 @@ async fn a_kill_between_the_steps_of_a_commit_loses_nothing() {
         let facts = root.join("entries/global/facts");
         fs::create_dir_all(&facts).unwrap();
         fs::write(facts.join(format!("{round}.md")), format!("Step {round} was taken\n")).unwrap();
-        let seen = kill_within(CERTAIN, spawn_with(programs.path(), root), 3, || reached.exists());
+        let seen = kill_within(CERTAIN, spawn_with(programs.path(), "git", root), 3, || reached.exists());
         acknowledged.extend(seen.into_iter().filter(|line| line.contains(' ')));
         assert!(reached.exists(), "no commit came to {command}");
         let store = check(root, round).await;
@@ -440,7 +444,7 @@ async fn a_kill_between_the_steps_of_a_commit_loses_nothing() {
 async fn a_git_that_hangs_holds_up_no_write() {
     let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let reached = git_that_stops(programs.path(), "", "before");
-    let mut child = spawn_with(programs.path(), folder.path());
+    let mut child = spawn_with(programs.path(), "git", folder.path());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || lines.by_ref().map(Result::unwrap).find(|line| line.contains("ack "));
     // Writes are acknowledged until git hangs, and then on.
@@ -472,5 +476,40 @@ async fn a_kill_during_a_commit_loses_nothing() {
         expect_acknowledged(&store, &acknowledged).await;
         store.close().await.unwrap();
         expect_history(folder.path()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_during_an_undo_hinders_nothing() {
+    // Before any file is touched, and after that.
+    const STEPS: [(&str, &str, bool); 4] = [
+        ("' cat-file '", "after", false),
+        ("' write-tree '", "before", true),
+        ("' update-ref '", "before", true),
+        ("' update-ref '", "after", true),
+    ];
+    let programs = tempfile::tempdir().unwrap();
+    for (round, (command, when, is_taken_back)) in (0..).zip(STEPS) {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, facts) = (folder.path(), folder.path().join("entries/global/facts"));
+        fs::create_dir_all(&facts).unwrap();
+        for name in ["mill", "oven"] {
+            fs::write(facts.join(format!("{name}.md")), format!("The {name} is new\n")).unwrap();
+            open(root).await.close().await.unwrap();
+            expect_history(root).await;
+        }
+        let reached = git_that_stops(programs.path(), command, when);
+        kill_within(CERTAIN, spawn_with(programs.path(), "undo", root), 2, || reached.exists());
+        assert!(reached.exists(), "no undo came to {command}");
+        assert!(!root.join(".git/REVERT_HEAD").exists());
+        let store = check(root, round).await;
+        expect_history(root).await;
+        let current = support::current(&store).await;
+        let expected =
+            if is_taken_back { &["The mill is new"][..] } else { &["The mill is new", "The oven is new"] };
+        assert_eq!(current, expected, "{command}");
+        // The next step works.
+        store.undo(None).await.unwrap();
+        store.close().await.unwrap();
     }
 }

@@ -179,7 +179,7 @@ async fn taking_back_a_tombstone_alone_brings_its_memory_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_undo_of_what_strata_itself_needs_says_so() {
+async fn an_undo_takes_back_what_strata_has_added_to_a_file_with_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let git = git_at(root);
@@ -193,18 +193,16 @@ async fn an_undo_of_what_strata_itself_needs_says_so() {
     assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
     let (path, head) = (root.join("entries/global/facts/a.md"), run(root, &["rev-parse", "HEAD"]));
     assert!(fs::read_to_string(&path).unwrap().contains("id: "));
-    let error = store.undo(Some("HEAD")).await.unwrap_err();
-    assert!(error.message().contains("changes nothing, because Strata needs what it wrote"), "{error}");
-    assert!(fs::read_to_string(&path).unwrap().contains("id: "));
-    assert_eq!(
-        (run(root, &["rev-parse", "HEAD"]), run(root, &["status", "--porcelain"])),
-        (head, String::new())
-    );
-    assert_eq!(current(&store).await, ["Plays the oboe"]);
-    // The commit before it is taken back with it in the way: nothing happens, and the next steps work.
-    assert!(
-        store.undo(Some("HEAD~1")).await.unwrap_err().message().contains("later ones change the same files")
-    );
+    // By either name, the person's commit goes with what Strata has made of it.
+    for name in ["HEAD", "HEAD~1"] {
+        assert_eq!(store.undo(Some(name)).await.unwrap(), "mine", "{name}");
+        assert!(!path.exists());
+        assert!(current(&store).await.is_empty());
+        store.redo().await.unwrap();
+        assert_eq!(current(&store).await, ["Plays the oboe"]);
+        run(root, &["reset", "--quiet", "--hard", head.trim()]);
+        store.sync().await.unwrap();
+    }
     write(root, "entries/global/facts/b.md", "Plays the lute\n");
     store.sync().await.unwrap();
     git.commit().await.unwrap();
@@ -507,12 +505,10 @@ async fn a_conflict_of_a_merge_is_no_memory() {
     assert!(!Command::new("git").args(merge).current_dir(root).output().unwrap().status.success());
     let marked = fs::read_to_string(root.join(path)).unwrap();
     assert!(marked.contains("<<<<<<<"), "{marked}");
-    let expected = ["`entries/global/facts/a.md`: git could not merge it"];
+    let line = marked.lines().position(|line| line.starts_with("<<<<<<<")).unwrap() + 1;
+    let expected = [format!("`entries/global/facts/a.md`, line {line}: git could not merge it")];
     store.sync().await.unwrap();
-    assert_eq!(
-        (current(&store).await, told(&store).await),
-        (before.clone(), expected.map(str::to_owned).to_vec())
-    );
+    assert_eq!((current(&store).await, told(&store).await), (before.clone(), expected.to_vec()));
     // Without git's mark of a merge, as after `git stash pop`. Other files are committed.
     fs::remove_file(root.join(".git/MERGE_HEAD")).unwrap();
     write(root, "entries/global/facts/b.md", "The hall has an organ\n");

@@ -204,7 +204,9 @@ impl Config {
                 Ok(StoreUrl::Postgres(Box::new(self.postgres.options(&options.address)?)))
             }
             StoreUrl::Vault(VaultFolder { path, .. }) => {
-                Ok(StoreUrl::Vault(VaultFolder { path, watch: self.vault.watch, git: self.vault.git }))
+                let max_memory_bytes = self.engine.limits.max_turn_bytes;
+                let Vault { watch, git, .. } = self.vault;
+                Ok(StoreUrl::Vault(VaultFolder { path, watch, git, max_memory_bytes }))
             }
             other => Ok(other),
         }

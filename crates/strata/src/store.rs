@@ -32,7 +32,8 @@ pub async fn open_store_with(url: &StoreUrl, progress: Option<Progress>) -> Resu
 /// Opens a vault, for operations that only a vault supports. `progress` is told how far its files have been read.
 pub async fn open_vault(vault: &VaultFolder, progress: Option<Progress>) -> Result<VaultStore> {
     let options = VaultOptions::new(Arc::new(SystemClock), Arc::new(SystemIds::default()));
-    let options = VaultOptions { progress, watch: vault.watch, git: vault.git, ..options };
+    let VaultFolder { watch, git, max_memory_bytes, .. } = *vault;
+    let options = VaultOptions { progress, watch, git, max_memory_bytes, ..options };
     VaultStore::open(&vault.path, options).await
 }
 

@@ -30,13 +30,21 @@ impl LearnedFrom {
     /// Records a new or changed memory.
     pub(super) fn note(&mut self, memory: &Memory) {
         self.closed |= memory.valid_to.is_some();
-        self.replaced_by.insert(memory.id, memory.replaced_by);
+        let is_known = self.replaced_by.insert(memory.id, memory.replaced_by).is_some();
+        if is_known && memory.source_turns.is_empty() {
+            self.part_from_turns(memory.id);
+        }
         for turn in &memory.source_turns {
             let learned = self.by_turn.entry(*turn).or_default();
             if !learned.contains(&memory.id) {
                 learned.push(memory.id);
             }
         }
+    }
+
+    /// Records that no turn says a memory any more: its statement was corrected, and its former one stands for the turns.
+    fn part_from_turns(&mut self, memory: MemoryId) {
+        self.by_turn.values_mut().for_each(|learned| learned.retain(|other| *other != memory));
     }
 
     /// Records that an item was added to the index, from a segment or from the feed.

@@ -4,168 +4,93 @@
 //! it, and the next one changes the same lines. If these counters went back, Strata would also learn again what was just
 //! taken back. Of a session's file only the state is content, without its counters: it goes back if nothing has changed it since.
 
-use std::path::Path;
+use std::collections::HashMap;
 
 use strata_core::state::State;
-use strata_core::{Error, Result, UserId};
+use strata_core::{Result, UserId};
 
 use super::Git;
-use crate::disk::{Disk, NewFile};
+use super::objects::{Blobs, Changed};
+use super::plan::{Present, Replaced};
 use crate::form::SessionFile;
 use crate::front::Document;
-use crate::layout::{self, FileKind};
 use crate::row::{Content, Row};
-use crate::vault::unwritten;
 
-/// What taking a commit back changes.
-pub(super) struct Undoing {
-    /// The commit itself, or one like it without bookkeeping, to which nothing refers.
-    pub(super) reverted: String,
-    /// The paths that the commit has changed, each ending in NUL.
-    pub(super) paths: String,
-    /// The files of sessions whose states go back.
-    states: Vec<NewFile>,
-    has_content: bool,
-}
-
-impl Undoing {
-    /// Whether the commit holds nothing that could be taken back.
-    pub(super) fn is_empty(&self) -> bool {
-        !self.has_content && self.states.is_empty()
-    }
-}
-
-/// A file that a commit has changed.
-struct Changed {
-    path: String,
-    /// The mode and the blob before it; a mode of zeros if it was not there.
-    mode: String,
-    blob: String,
-}
-
-impl Changed {
-    /// Reads the output of `git diff-tree --raw -z`.
-    fn read(raw: &str) -> Vec<Self> {
-        let mut parts = raw.split('\0');
-        let mut changed = Vec::new();
-        while let (Some(fields), Some(path)) = (parts.next(), parts.next()) {
-            let mut fields = fields.trim_start_matches(':').split(' ');
-            if let (Some(mode), Some(blob)) = (fields.next(), fields.nth(1)) {
-                changed.push(Self { path: path.to_owned(), mode: mode.to_owned(), blob: blob.to_owned() });
-            }
-        }
-        changed
-    }
-
-    fn was_there(&self) -> bool {
-        self.mode.bytes().any(|digit| digit != b'0')
-    }
-
-    /// The file before the commit, as `git update-index --index-info` reads it.
-    fn restored(&self) -> String {
-        let mode = if self.was_there() { &self.mode } else { "0" };
-        format!("{mode} {}\t{}\0", self.blob, self.path)
-    }
-
-    fn is_session(&self) -> bool {
-        layout::place(&self.path).is_some_and(|place| place.file == FileKind::Session)
-    }
-
-    fn is_bookkeeping(&self) -> bool {
-        let is_user = self.path.starts_with(layout::USERS) && self.path.ends_with(layout::USER_FILE);
-        self.path == ".gitignore" || is_user || self.is_session()
-    }
-}
+/// The version of each file that was changed since.
+type Since = HashMap<String, Option<String>>;
 
 impl Git {
-    /// What taking this commit back changes.
-    pub(super) async fn undoing(&self, commit: &str) -> Result<Undoing> {
-        let parents = self.text(&["show", "--no-patch", "--format=%P", commit]).await?;
-        let mut parents = parents.split_whitespace();
-        let (parent, is_merge) = (parents.next().map(str::to_owned), parents.next().is_some());
-        if is_merge {
-            let message = format!("commit `{commit}` is a merge; take its own commits back one by one");
-            return Err(Error::conflict(message));
+    /// What taking commits back changes in the files of sessions that they have changed.
+    pub(super) async fn plan_sessions(
+        &self,
+        changed: Vec<Changed>,
+        since: &Since,
+        present: &Present,
+    ) -> Result<Vec<Replaced>> {
+        let versions = changed.iter().flat_map(|file| [file.before.as_ref(), file.after.as_ref()]);
+        let now = changed.iter().filter_map(|file| since.get(&file.path).and_then(Option::as_ref));
+        let blobs = self.blobs(versions.flatten().chain(now).cloned().collect()).await?;
+        let (moved, others) = moves(changed, &blobs);
+        let mut files: Vec<Replaced> =
+            moved.iter().flat_map(|(from, to)| moved_back(from, to, since, &blobs)).collect();
+        for file in others {
+            files.extend(former_state(&file, since, present, &blobs)?);
         }
-        let listing =
-            ["diff-tree", "-r", "-z", "--root", "--no-commit-id", "--raw", "--no-abbrev", "--no-renames"];
-        let changed = Changed::read(&self.text(&[&listing[..], &[commit]].concat()).await?);
-        let paths = changed.iter().map(|changed| format!("{}\0", changed.path)).collect();
-        let (left, content): (Vec<_>, Vec<_>) = changed.into_iter().partition(Changed::is_bookkeeping);
-        let reverted = match left.is_empty() {
-            true => commit.to_owned(),
-            false => self.commit_without(commit, parent.as_deref(), &left).await?,
-        };
-        let mut states = Vec::new();
-        for file in left.iter().filter(|file| file.is_session()) {
-            states.extend(self.former_state(commit, file).await?);
-        }
-        Ok(Undoing { reverted, paths, states, has_content: !content.is_empty() })
-    }
-
-    /// A commit like this one that leaves files as they were before it.
-    async fn commit_without(&self, commit: &str, parent: Option<&str>, left: &[Changed]) -> Result<String> {
-        let index = self.own_index();
-        let made = self.tree_without(&index, commit, left).await;
-        let _ = std::fs::remove_file(&index);
-        self.commit_tree(&made?, parent, "without bookkeeping").await
-    }
-
-    async fn tree_without(&self, index: &Path, commit: &str, left: &[Changed]) -> Result<String> {
-        self.run_with(&["read-tree", commit], &[], Some(index)).await?;
-        let entries: String = left.iter().map(Changed::restored).collect();
-        self.run_with(&["update-index", "-z", "--index-info"], entries.as_bytes(), Some(index)).await?;
-        Ok(self.said(&["write-tree"], &[], Some(index)).await?.trim().to_owned())
-    }
-
-    /// A session's file with the state that it had before a commit, if the commit has changed it and nothing has since.
-    async fn former_state(&self, commit: &str, file: &Changed) -> Result<Option<NewFile>> {
-        let (made, before) = (
-            self.session_in(commit, &file.path).await,
-            match file.was_there() {
-                true => self.session_at(&file.blob).await,
-                false => None,
-            },
-        );
-        let path = file.path.clone();
-        let now = self.on_disk(move |git| Ok(session_on(&Disk::new(&git.root), &path))).await?;
-        let Some(session) = with_former_state(now, made, before) else { return Ok(None) };
-        // The text of a session's file names no user.
-        let row = Row::new(&UserId::default(), Content::Session(Box::new(session)));
-        let bytes = row.render(&Document::default())?.into_bytes();
-        Ok(Some(NewFile { path: file.path.clone(), bytes, replaces: None, expects: None }))
-    }
-
-    async fn session_in(&self, commit: &str, path: &str) -> Option<SessionFile> {
-        self.session_at(&format!("{commit}:{path}")).await
-    }
-
-    /// A session's file in git; `None` if there is none, or if it cannot be read.
-    async fn session_at(&self, blob: &str) -> Option<SessionFile> {
-        let read = self.run(&["cat-file", "blob", blob]).await.ok()?;
-        serde_json::from_slice(&read.stdout).ok()
-    }
-
-    /// Writes the states that go back, and stages them.
-    pub(super) async fn put_states_back(&self, undoing: &Undoing) -> Result<()> {
-        if undoing.states.is_empty() {
-            return Ok(());
-        }
-        let files = undoing.states.clone();
-        let paths: String = files.iter().map(|file| format!("{}\0", file.path)).collect();
-        let write = move |git: &Self| {
-            let written = Disk::new(&git.root).write(&files);
-            written.into_iter().try_for_each(|written| written.map(drop)).map_err(|error| unwritten(&error))
-        };
-        self.on_disk(write).await?;
-        self.run_with(&["update-index", "--add", "-z", "--stdin"], paths.as_bytes(), None).await?;
-        Ok(())
+        Ok(files)
     }
 }
 
-fn session_on(disk: &Disk, path: &str) -> Option<SessionFile> {
-    let seen = disk.read(path).ok()??.ok()?;
-    serde_json::from_slice(&seen.bytes).ok()
+/// The current content of a file.
+fn content_now<'a>(file: &Changed, since: &Since, blobs: &'a Blobs) -> Option<&'a Vec<u8>> {
+    blobs.of(since.get(&file.path).unwrap_or(&file.after).as_ref())
+}
+
+/// The files of sessions whose folders were renamed, at their former and at their new places, and the other files.
+fn moves(changed: Vec<Changed>, blobs: &Blobs) -> (Vec<(Changed, Changed)>, Vec<Changed>) {
+    let (mut made, mut others): (Vec<_>, Vec<_>) =
+        changed.into_iter().partition(|file| file.before.is_none() && file.after.is_some());
+    let mut moved = Vec::new();
+    others.retain(|file| {
+        let session = |blob: Option<&String>| Some(session_in(blobs.of(blob))?.session);
+        let Some(former) = session(file.before.as_ref()).filter(|_| file.after.is_none()) else {
+            return true;
+        };
+        let is_same = |made: &Changed| session(made.after.as_ref()).as_ref() == Some(&former);
+        let Some(at) = made.iter().position(is_same) else { return true };
+        moved.push((file.clone(), made.swap_remove(at)));
+        false
+    });
+    others.extend(made);
+    (moved, others)
+}
+
+/// A session's file back at its former place, as it is now.
+fn moved_back(from: &Changed, to: &Changed, since: &Since, blobs: &Blobs) -> Vec<Replaced> {
+    let (there, here) = (content_now(to, since, blobs), content_now(from, since, blobs));
+    let Some(content) = there.filter(|_| here.is_none()) else { return Vec::new() };
+    let replaced = |path: &str, now, then| Replaced { path: path.to_owned(), now, then };
+    vec![replaced(&from.path, None, Some(content.clone())), replaced(&to.path, Some(content.clone()), None)]
+}
+
+/// A session's file with the state that it had before commits, if they have changed it and nothing has since. The state of a
+/// session of which nothing is left does not come back.
+fn former_state(file: &Changed, since: &Since, present: &Present, blobs: &Blobs) -> Result<Option<Replaced>> {
+    let now = content_now(file, since, blobs);
+    if now.is_none() && !present.is_beside(&file.path) {
+        return Ok(None);
+    }
+    let read = |blob: &Option<String>| session_in(blobs.of(blob.as_ref()));
+    let former = with_former_state(session_in(now), read(&file.after), read(&file.before));
+    let Some(session) = former else { return Ok(None) };
+    // The text of a session's file names no user.
+    let row = Row::new(&UserId::default(), Content::Session(Box::new(session)));
+    let then = row.render(&Document::default())?.into_bytes();
+    Ok(Some(Replaced { path: file.path.clone(), now: now.cloned(), then: Some(then) }))
+}
+
+/// The session in a file; `None` if there is none, or if it cannot be read.
+fn session_in(file: Option<&Vec<u8>>) -> Option<SessionFile> {
+    serde_json::from_slice(file?).ok()
 }
 
 /// A state without what is counted and not told.

@@ -20,8 +20,8 @@ const STALE_UNSEEN_SECS: i64 = 3_600;
 /// The locks beside those of the branches.
 const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
 
-/// The beginning of the names of the indexes that Strata makes for its commits.
-pub(super) const OWN_INDEX: &str = "strata-index-";
+/// The beginning of the names of the indexes and other files that Strata makes for its commits.
+pub(super) const OWN_FILE: &str = "strata-";
 
 /// How long the lock of a checkout keeps looks away. A commit whose editor is open holds the same lock for much longer.
 const HELD: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ fn followed(root: &Path) -> PathBuf {
 /// Whether a person is in the middle of a merge or the like, which may have left conflicts in files.
 pub(super) fn is_merging(root: &Path) -> bool {
     let folder = followed(root);
-    super::repository::IN_PROGRESS.into_iter().any(|name| folder.join(name).exists())
+    super::repository::IN_PROGRESS.into_iter().any(|(name, _)| folder.join(name).exists())
 }
 
 /// The pause between two looks at whether git is done.
@@ -99,7 +99,7 @@ pub(super) fn remove_left_behind(root: &Path, now: Timestamp) {
     add_locks_of_branches(&folder.join("refs"), &mut locks);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     let is_own = |path: &PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(OWN_INDEX))
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(OWN_FILE))
     };
     locks.extend(entries.map(|entry| entry.path()).filter(is_own));
     for lock in locks {

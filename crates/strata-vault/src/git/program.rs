@@ -119,7 +119,12 @@ impl Git {
     }
 
     /// What git prints, and how it ends.
-    async fn output(&self, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Result<Output> {
+    pub(super) async fn output(
+        &self,
+        arguments: &[&str],
+        input: &[u8],
+        index: Option<&Path>,
+    ) -> Result<Output> {
         let mut command = self.command();
         command.args(arguments);
         command.envs(index.map(|index| ("GIT_INDEX_FILE", index)));
@@ -165,7 +170,7 @@ impl Git {
     }
 }
 
-fn refusal(arguments: &[&str], output: &Output) -> Error {
+pub(super) fn refusal(arguments: &[&str], output: &Output) -> Error {
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").to_owned();
     let command = arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&"");

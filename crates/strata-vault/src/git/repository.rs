@@ -15,9 +15,15 @@ use crate::vault::unwritten;
 /// are not run, so they may be links.
 const WRITTEN: [(&str, usize); 5] = [("", 0), ("info", 0), ("objects", 0), ("refs", 8), ("logs", 9)];
 
-/// States of a repository in which a person is in the middle of something.
-pub(super) const IN_PROGRESS: [&str; 6] =
-    ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
+/// States of a repository in which a person is in the middle of something, with the command of git that ends each.
+pub(super) const IN_PROGRESS: [(&str, &str); 6] = [
+    ("MERGE_HEAD", "merge --abort"),
+    ("CHERRY_PICK_HEAD", "cherry-pick --abort"),
+    ("REVERT_HEAD", "revert --abort"),
+    ("rebase-merge", "rebase --abort"),
+    ("rebase-apply", "rebase --abort"),
+    ("BISECT_LOG", "bisect reset"),
+];
 
 /// What lies where the repository has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +85,13 @@ fn link_in(repository: &Path, name: &str, depth: usize) -> Option<String> {
     None
 }
 
-/// What a person is in the middle of, if anything.
-pub(super) fn in_progress(root: &Path) -> Option<&'static str> {
-    IN_PROGRESS.into_iter().find(|name| folder(root).join(name).exists())
+/// What a person is in the middle of, if anything, and how to end it.
+pub(super) fn unfinished(root: &Path) -> Option<String> {
+    let (name, command) = IN_PROGRESS.into_iter().find(|(name, _)| folder(root).join(name).exists())?;
+    Some(format!(
+        "the repository has `.git/{name}`, and nothing is committed meanwhile: finish with git what was begun there, or end it \
+         with `git {command}`"
+    ))
 }
 
 /// Clears a repository whose making was cut short, unless it is being made. Says whether git has to make it.

@@ -1,273 +1,231 @@
 //! Taking commits back, and doing again what was taken back.
 //!
-//! An undo is one commit: the changes of git's `revert` together with what Strata makes of them, such as the tombstone of a memory
-//! whose file is gone. While the vault takes the files in, git's own mark of a revert in progress keeps other commits away.
+//! An undo is one commit: the former versions of files together with what Strata makes of them, such as the tombstone of a memory
+//! whose file is gone. What changes is worked out first ([`super::plan`]); the files are written when nothing can refuse the step
+//! any more. Meanwhile the vault's own lock keeps other processes from looking at them, and that of the history from committing.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use strata_core::{Error, Result};
 
-use super::bookkeeping::Undoing;
-use super::{Committed, Git, repository};
+use super::plan::{Favour, Plan, Present, Replaced};
+use super::steps::{Logged, REVERTS, Step, Unit, taken_back, target, units};
+use super::{COMMITTED, Committed, Git};
 use crate::disk::{Disk, NewFile};
-use crate::front::Document;
-use crate::layout::{self, FileKind};
+use crate::snapshot::Stat;
 use crate::vault::unwritten;
 
-/// The commits that an undo without a name looks through.
+/// The commits that a step looks through.
 const LOOKED_THROUGH: &str = "--max-count=1000";
 
-/// The sentence by which git, and Strata, say which commit a commit takes back.
-const REVERTS: &str = "This reverts commit ";
-
-/// A step through the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    Undo,
-    Redo,
-}
-
-/// A commit that is being taken back.
+/// Commits that are being taken back.
 pub(crate) struct TakenBack {
-    commit: String,
-    /// The first line of the commit that is undone or done again.
+    unit: Unit,
+    files: Vec<Replaced>,
+    /// The first line of the commit that takes them back.
     subject: String,
-    step: Step,
-}
-
-/// A commit, and the one that it takes back.
-#[derive(Debug, PartialEq, Eq)]
-struct Logged {
-    id: String,
-    reverts: Option<String>,
+    /// The name of what is undone or done again.
+    told: String,
 }
 
 impl Git {
-    /// Takes a commit back in the files; without a name, the last one that is not taken back already. A redo takes back the last
-    /// undo. If later changes are in the way, nothing happens.
-    pub(crate) async fn begin(&self, step: Step, commit: Option<&str>) -> Result<TakenBack> {
+    /// Works out what a step changes, without a name the last unit of commits that is in force. A redo takes back the last undo. No
+    /// file of the vault is touched.
+    pub(crate) async fn prepare(&self, step: Step, commit: Option<&str>) -> Result<TakenBack> {
         self.expect_repository().await?;
-        if let Committed::Busy(what) = self.commit().await? {
+        if let Committed::Busy(what) = self.commit_changes().await? {
             return Err(Error::conflict(what));
         }
         if self.run(&["diff", "--cached", "--quiet", "--no-ext-diff"]).await.is_err() {
             let message = "the vault's repository has staged changes; commit them or unstage them first";
             return Err(Error::conflict(message));
         }
-        // A step without a name has nothing behind it but what was taken back already, so where lines differ the commit's
-        // former state is right: taking back wrote new front matter.
-        let (commit, undoing, favour) = match commit {
-            Some(name) => {
-                let commit = self.commit_id(name).await?;
-                let undoing = self.undoing(&commit).await?;
-                (commit, undoing, "--strategy-option=no-renames")
-            }
-            None => {
-                let (commit, undoing) = self.last(step).await?;
-                (commit, undoing, "--strategy-option=theirs")
-            }
+        let (units, present) = (self.units().await?, self.on_disk(|git| git.present()).await?);
+        let (unit, plan) = match commit {
+            Some(name) => self.named(&units, &present, name).await?,
+            None => self.last(&units, &present, step).await?,
         };
-        let subject = self.text(&["show", "--no-patch", "--format=%s", &commit]).await?.trim().to_owned();
-        self.expect_unfiltered(&undoing.paths).await?;
-        if let Err(error) = self.run(&["revert", "--no-commit", favour, &undoing.reverted]).await {
-            self.abort().await;
-            let message =
-                format!("commit `{commit}` cannot be taken back, because later ones change the same files");
-            return Err(Error::conflict(message).with_source(error));
-        }
-        let brought = match self.put_states_back(&undoing).await {
-            Ok(()) => self.bring_back().await,
-            failed => failed,
-        };
-        if let Err(error) = brought {
-            self.abort().await;
-            return Err(error);
-        }
-        let subject =
-            subject.strip_prefix("Undo “").and_then(|rest| rest.strip_suffix('”')).unwrap_or(&subject);
-        Ok(TakenBack { commit, subject: subject.to_owned(), step })
+        self.expect_unfiltered(
+            &plan.files.iter().flat_map(|file| [file.path.as_str(), "\0"]).collect::<String>(),
+        )
+        .await?;
+        let subject = self.subject(unit.oldest()).await?;
+        let (line, name) = taken_back(&subject);
+        let told = if step == Step::Undo { &subject } else { name };
+        let kept = if plan.destroyed > 0 { " (what it destroyed stays destroyed)" } else { "" };
+        Ok(TakenBack { files: plan.files, told: format!("{told}{kept}"), subject: line, unit })
     }
 
-    /// Commits what was taken back, with what Strata has made of it. Returns the first line of the commit that was taken back.
+    /// Writes the files that a step changes, or none of them.
+    pub(crate) async fn put(&self, taken: &TakenBack) -> Result<()> {
+        let files = taken.files.clone();
+        let stats = self.on_disk(move |git| stats(&Disk::new(&git.root), files)).await?;
+        self.expect_unedited(taken).await?;
+        self.on_disk(move |git| {
+            let disk = Disk::new(&git.root);
+            put(&disk, &stats).inspect_err(|_| put_back(&disk, stats.iter().map(|(file, _)| file)))
+        })
+        .await
+    }
+
+    /// Puts the files back as they were before [`Self::put`].
+    pub(crate) async fn put_back(&self, taken: &TakenBack) {
+        let files = taken.files.clone();
+        let putting = self.on_disk(move |git| {
+            put_back(&Disk::new(&git.root), files.iter());
+            Ok(())
+        });
+        let _ = putting.await;
+    }
+
+    /// Commits what was taken back, with what Strata has made of it. Returns the name of what was taken back.
     pub(crate) async fn finish(&self, taken: TakenBack) -> Result<String> {
-        let TakenBack { commit, subject, step } = taken;
-        // Nothing else is staged, see `begin`.
-        self.stage().await?;
-        let staged = self.staged(&[], |_, _| true).await?;
-        let is_nothing = staged.is_none();
-        if let Some(staged) = staged {
-            let verb = if step == Step::Undo { "Undo" } else { "Redo" };
-            let (_, body) = self.describe(&staged).await?;
-            let body = format!("{REVERTS}{commit}.\n\n{body}");
-            self.record(&staged, &format!("{verb} “{subject}”"), body.trim()).await?;
-        }
-        // Git's marks of a revert in progress.
-        let _ = self.run(&["update-ref", "-d", "REVERT_HEAD"]).await;
-        let _ = std::fs::remove_file(repository::folder(&self.root).join("MERGE_MSG"));
-        if is_nothing {
-            let message = format!(
-                "taking back `{subject}` changes nothing, because Strata needs what it wrote; name the commit before it (`strata vault log`)"
-            );
-            return Err(Error::conflict(message));
-        }
-        Ok(subject)
+        let TakenBack { unit, subject, told, .. } = taken;
+        let Some(staged) = self.stage().await? else {
+            return Err(Error::conflict(format!(
+                "taking back `{told}` changes nothing, because Strata needs what it wrote; name the commit before it (`strata vault log`)"
+            )));
+        };
+        let (_, body) = self.describe(&staged).await?;
+        let reverts: String = unit.ids.iter().map(|id| format!("{REVERTS}{id}.\n")).collect();
+        self.record(&staged, &subject, format!("{reverts}\n{body}").trim()).await?;
+        Ok(told)
     }
 
-    /// Puts the files back as they were before [`Self::begin`].
-    pub(crate) async fn abort(&self) {
-        let _ = self.run(&["revert", "--abort"]).await;
-    }
-
-    /// The commit that a step without a name takes back. One that holds nothing but bookkeeping is passed over.
-    async fn last(&self, step: Step) -> Result<(String, Undoing)> {
+    /// The units of the history, the newest one first.
+    async fn units(&self) -> Result<Vec<Unit>> {
+        if self.head().await.is_none() {
+            return Ok(Vec::new());
+        }
         let log = self.text(&["log", LOOKED_THROUGH, "-z", "--format=%H%n%B", "--", "."]).await?;
-        let log: Vec<Logged> = log.split('\0').filter_map(logged).collect();
-        let mut empty = HashSet::new();
-        while let Some(commit) = target(&log, step, &empty) {
-            let undoing = self.undoing(commit).await?;
-            if !undoing.is_empty() {
-                return Ok((commit.to_owned(), undoing));
-            }
-            empty.insert(commit);
+        Ok(units(&log.split('\0').filter_map(Logged::read).collect::<Vec<_>>()))
+    }
+
+    /// The unit of a commit that a person has named. One that changes nothing is refused.
+    async fn named(&self, units: &[Unit], present: &Present, name: &str) -> Result<(Unit, Plan)> {
+        let commit = self.commit_id(name).await?;
+        let unit = units.iter().find(|unit| unit.ids.contains(&commit)).cloned();
+        let unit = unit.unwrap_or_else(|| Unit::of_one(commit));
+        let plan = self.plan(&unit, present, Favour::Both).await?;
+        if !plan.is_empty() {
+            return Ok((unit, plan));
         }
-        Err(Error::not_found(match step {
-            Step::Undo => "there is no commit to take back",
-            Step::Redo => "nothing was taken back that could be done again",
+        let subject = self.subject(unit.oldest()).await?;
+        Err(Error::conflict(match plan.destroyed {
+            0 => format!(
+                "taking back `{subject}` changes nothing: what it did is not in force, or is no memory, turn or summary"
+            ),
+            _ => format!("`{subject}` cannot be taken back: what it destroyed stays destroyed"),
         }))
     }
 
-    /// Where taking a commit back removes only the tombstone of an item, the item itself is meant: its file moves back to where it
-    /// was. (A tombstone that is removed by hand destroys its memory.)
-    async fn bring_back(&self) -> Result<()> {
-        let added = self.staged_paths("--diff-filter=A").await?;
-        let restored = self.on_disk(move |git| ids_in(&git.root, &added)).await?;
-        let mut files = Vec::new();
-        for path in self.staged_paths("--diff-filter=D").await? {
-            if !layout::place(&path).is_some_and(|place| place.deleted && place.file == FileKind::Entry) {
-                continue;
+    /// The unit that a step without a name takes back. One that holds nothing but bookkeeping is passed over.
+    async fn last(&self, units: &[Unit], present: &Present, step: Step) -> Result<(Unit, Plan)> {
+        let (mut passed, mut destroying) = (HashSet::new(), None::<Unit>);
+        while let Some(unit) = target(units, step, &passed) {
+            let plan = self.plan(unit, present, Favour::Former).await?;
+            match (plan.is_empty(), &destroying) {
+                (false, None) => return Ok((unit.clone(), plan)),
+                (false, Some(destroyed)) => return Err(self.stays_destroyed(destroyed, Some(unit)).await?),
+                (true, None) if plan.destroyed > 0 => destroying = Some(unit.clone()),
+                (true, _) => {}
             }
-            let bytes = self.run(&["cat-file", "blob", &format!("HEAD:{path}")]).await?.stdout;
-            let Ok(tombstone) = Document::parse(&bytes) else { continue };
-            // A former statement goes with the edit that made it one.
-            let is_former = tombstone.fields.contains_key("replaced_by");
-            if !is_former && id_of(&tombstone).is_none_or(|id| !restored.contains(&id)) {
-                let path = layout::moved(&path, false);
-                files.push(NewFile { path, bytes, replaces: None, expects: None });
-            }
+            passed.insert(unit.newest().to_owned());
         }
-        let write = move |git: &Self| {
-            let written = Disk::new(&git.root).write(&files);
-            written.into_iter().try_for_each(|written| written.map(drop)).map_err(|error| unwritten(&error))
+        Err(match destroying {
+            Some(destroyed) => self.stays_destroyed(&destroyed, None).await?,
+            None => Error::not_found(nothing_to(step)),
+        })
+    }
+
+    /// Says that a unit is not taken back because it has destroyed something, and names the one before it. That one is not taken
+    /// back unasked: the person has meant another one.
+    async fn stays_destroyed(&self, unit: &Unit, before: Option<&Unit>) -> Result<Error> {
+        let subject = self.subject(unit.oldest()).await?;
+        let hint = match before {
+            Some(before) => {
+                let short = before.newest().get(..10).unwrap_or_default();
+                format!(
+                    "; `strata vault undo {short}` takes back `{}`, the step before it",
+                    self.subject(before.oldest()).await?
+                )
+            }
+            None => String::new(),
         };
-        self.on_disk(write).await
+        Ok(Error::conflict(format!(
+            "the last step, `{subject}`, cannot be taken back: what it destroyed stays destroyed{hint}"
+        )))
     }
 
-    /// The staged paths of the vault's layout that a filter of git lets through.
-    async fn staged_paths(&self, filter: &str) -> Result<Vec<String>> {
-        let listing = ["diff", "--cached", "--name-only", "--no-renames", filter, "-z", "--"];
-        let listed = self.text(&[&listing[..], &super::COMMITTED].concat()).await?;
-        Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+    async fn subject(&self, commit: &str) -> Result<String> {
+        Ok(self.text(&["show", "--no-patch", "--format=%s", commit]).await?.trim().to_owned())
     }
-}
 
-/// The ids of the items in files.
-fn ids_in(root: &Path, paths: &[String]) -> Result<HashSet<String>> {
-    let disk = Disk::new(root);
-    let mut ids = HashSet::new();
-    for path in paths {
-        let file = disk.read(path).map_err(|error| unwritten(&error))?.and_then(std::result::Result::ok);
-        ids.extend(file.and_then(|file| id_of(&Document::parse(&file.bytes).ok()?)));
-    }
-    Ok(ids)
-}
-
-fn id_of(file: &Document) -> Option<String> {
-    file.fields.get("id").and_then(|id| id.as_str()).map(str::to_owned)
-}
-
-/// Reads one commit of a log: its id, and its message.
-fn logged(text: &str) -> Option<Logged> {
-    let (id, message) = text.trim_start().split_once('\n')?;
-    // A line of its own: a statement that the message lists may hold the same words.
-    let named = message.lines().find_map(|line| line.strip_prefix(REVERTS));
-    let reverts = named.map(|rest| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>());
-    Some(Logged { id: id.to_owned(), reverts: reverts.filter(|id| id.len() >= 40) })
-}
-
-/// The commit that a step takes back, none of those that are `empty`. `log` has the newest commit first: a commit that is taken
-/// back does nothing, so it takes nothing back either.
-fn target<'a>(log: &'a [Logged], step: Step, empty: &HashSet<&str>) -> Option<&'a str> {
-    let plain: HashSet<&str> =
-        log.iter().filter(|commit| commit.reverts.is_none()).map(|commit| commit.id.as_str()).collect();
-    let mut gone: HashSet<&str> = HashSet::new();
-    for commit in log {
-        let id = commit.id.as_str();
-        if gone.contains(id) {
-            continue;
-        }
-        match (&commit.reverts, step) {
-            (None, Step::Undo) if !empty.contains(id) => return Some(id),
-            (Some(reverted), Step::Redo) if plain.contains(reverted.as_str()) && !empty.contains(id) => {
-                return Some(id);
-            }
-            (Some(reverted), _) => drop(gone.insert(reverted)),
-            (None, _) => {}
+    /// Fails if a file that a step changes is not as it was committed: a person is editing it.
+    async fn expect_unedited(&self, taken: &TakenBack) -> Result<()> {
+        let listing = ["ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--"];
+        let listed = self.text(&[&listing[..], &COMMITTED].concat()).await?;
+        let edited: HashSet<&str> = listed.split('\0').collect();
+        match taken.files.iter().find(|file| edited.contains(file.path.as_str())) {
+            Some(file) => Err(edited_meanwhile(&file.path)),
+            None => Ok(()),
         }
     }
-    None
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn undo_goes_back_and_redo_forth() {
-        let id = |name: char| name.to_string().repeat(40);
-        let log = |commits: &[(char, Option<char>)]| -> Vec<Logged> {
-            let logged = |(commit, reverts): &(char, Option<char>)| Logged {
-                id: id(*commit),
-                reverts: reverts.map(id),
-            };
-            commits.iter().map(logged).collect()
-        };
-        let check = |commits: &[(char, Option<char>)], undo: Option<char>, redo: Option<char>| {
-            let log = log(commits);
-            assert_eq!(
-                target(&log, Step::Undo, &HashSet::new()).map(str::to_owned),
-                undo.map(id),
-                "{commits:?}"
-            );
-            assert_eq!(
-                target(&log, Step::Redo, &HashSet::new()).map(str::to_owned),
-                redo.map(id),
-                "{commits:?}"
-            );
-        };
-        // The newest commit stands first.
-        check(&[], None, None);
-        check(&[('b', None), ('a', None)], Some('b'), None);
-        check(&[('c', Some('b')), ('b', None), ('a', None)], Some('a'), Some('c'));
-        check(&[('d', Some('a')), ('c', Some('b')), ('b', None), ('a', None)], None, Some('d'));
-        check(&[('e', Some('c')), ('c', Some('b')), ('b', None), ('a', None)], Some('b'), None);
-        check(
-            &[('f', Some('d')), ('d', Some('a')), ('c', Some('b')), ('b', None), ('a', None)],
-            Some('a'),
-            Some('c'),
-        );
-        check(&[('d', None), ('c', Some('b')), ('b', None)], Some('d'), Some('c'));
+fn nothing_to(step: Step) -> &'static str {
+    match step {
+        Step::Undo => "there is no commit to take back",
+        Step::Redo => "nothing was taken back that could be done again",
     }
+}
 
-    #[test]
-    fn a_commit_names_the_one_that_it_takes_back() {
-        let id = "0123456789abcdef0123456789abcdef01234567";
-        let plain = logged(&format!("{id}\nAdd 1 memory\n\n+ This reverts commit law\n")).unwrap();
-        assert_eq!(plain, Logged { id: id.to_owned(), reverts: None });
-        let quoting =
-            logged(&format!("{id}\nAdd 1 memory\n\n+ Git says: This reverts commit {id}.\n")).unwrap();
-        assert_eq!(quoting.reverts, None);
-        let revert = logged(&format!("\n{id}\nRevert \"Add\"\n\nThis reverts commit {id}.\n")).unwrap();
-        assert_eq!(revert.reverts.as_deref(), Some(id));
+fn edited_meanwhile(path: &str) -> Error {
+    Error::conflict(format!("`{path}` is being changed; wait until it is saved and committed, and try again"))
+}
+
+/// The files with what they are like now. A place that something else has taken is refused.
+fn stats(disk: &Disk, files: Vec<Replaced>) -> Result<Vec<(Replaced, Option<Stat>)>> {
+    let mut found = Vec::with_capacity(files.len());
+    for file in files {
+        let stat = disk.stat(&file.path).map_err(|error| unwritten(&error))?;
+        let is_free = || std::fs::symlink_metadata(disk.absolute(&file.path)).is_err();
+        if stat.is_some() != file.now.is_some() || stat.is_none() && !is_free() {
+            return Err(edited_meanwhile(&file.path));
+        }
+        found.push((file, stat));
+    }
+    Ok(found)
+}
+
+/// Gives files what they were, each at once. New contents come first, so that a crash in between leaves more rather than less.
+fn put(disk: &Disk, files: &[(Replaced, Option<Stat>)]) -> Result<()> {
+    let new: Vec<NewFile> = files.iter().filter_map(|(file, stat)| new_file(file, *stat)).collect();
+    let written = disk.write(&new).into_iter().try_for_each(|written| written.map(drop));
+    written.map_err(|error| unwritten(&error))?;
+    let removed = files.iter().filter(|(file, _)| file.then.is_none()).map(|(file, _)| file.path.as_str());
+    let mut removing = removed.clone().map(|path| disk.remove(path));
+    removing.try_for_each(|removed| removed).map_err(|error| unwritten(&error))?;
+    disk.sync_folders_of(removed).map_err(|error| unwritten(&error))
+}
+
+fn new_file(file: &Replaced, expects: Option<Stat>) -> Option<NewFile> {
+    let bytes = file.then.clone()?;
+    Some(NewFile { path: file.path.clone(), bytes, replaces: None, expects })
+}
+
+/// Puts back the files that have come to hold what a step gives them.
+fn put_back<'a>(disk: &Disk, files: impl Iterator<Item = &'a Replaced>) {
+    let read =
+        |path: &str| disk.read(path).ok().flatten().and_then(std::result::Result::ok).map(|seen| seen.bytes);
+    let changed = files.filter(|file| read(&file.path) == file.then);
+    let former = |file: &Replaced| Replaced {
+        path: file.path.clone(),
+        now: file.then.clone(),
+        then: file.now.clone(),
+    };
+    let former: Vec<_> = changed.map(|file| (former(file), None)).collect();
+    if let Err(error) = put(disk, &former) {
+        tracing::warn!(%error, "a step through the vault's history broke off half-way");
     }
 }

@@ -1,6 +1,6 @@
 //! Files whose items the index does not have: all of them when the index was deleted, or those that a person has made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use strata_core::store::{Applied, Change, ChangeSet, Idempotency, SESSION_PURPOSES};
@@ -9,6 +9,7 @@ use strata_core::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes
 use strata_core::{Memory, MemoryId, Result, SessionId, Store, Turn, TurnId, UserId};
 
 use super::edits::session_changes;
+use super::turns::is_displaced;
 use super::{Intake, Item, What};
 use crate::form::{Given, Keyed, SessionFile, TurnExtra, derived};
 use crate::row::{Content, Row};
@@ -57,7 +58,8 @@ impl Intake<'_> {
         for item in items {
             users.entry(item.user.clone()).or_default().add(item);
         }
-        for (user, items) in users {
+        for (user, mut items) in users {
+            items.place_strays();
             for (session, items) in items.sessions {
                 self.import_session(&user, &session, items).await?;
             }
@@ -171,16 +173,17 @@ impl Intake<'_> {
 
     /// Notes an appended turn. Its file is written again if it says another place, or lacks its id.
     fn adopt_turn(&mut self, user: &UserId, appended: TurnItem, seq: u64) -> Result<()> {
-        let TurnItem { item, turn, seq: given, extra } = appended;
+        let TurnItem { item, turn, extra, .. } = appended;
         let turn = Turn { seq, ..turn };
         // A placeholder has no file: the turns behind it tell of it.
         let Some(item) = item else { return Ok(()) };
         let What::Entry(reading) = &item.what else { return Ok(()) };
-        if reading.incomplete || given.is_some_and(|given| given != seq) {
+        let row = Row::new(user, Content::Turn(Box::new(turn), extra));
+        if reading.incomplete || is_displaced(&item, &row) {
             self.note_changed(&item);
             return Ok(());
         }
-        self.adopt(&item.found, &Row::new(user, Content::Turn(Box::new(turn), extra)))
+        self.adopt(&item.found, &row)
     }
 
     async fn import_memories(
@@ -259,7 +262,26 @@ impl Intake<'_> {
     }
 }
 
+impl TurnItem {
+    /// The conversation whose folder the file lies in, if it is another one than that which the file names.
+    fn stray_from(&self) -> Option<&str> {
+        let folder = self.item.as_ref()?.found.place.conversation.as_deref()?;
+        (folder != self.turn.session.as_str()).then_some(folder)
+    }
+}
+
 impl UserItems {
+    /// Takes from turns that a person has given to another session the places that they had in their former one. In a renamed folder
+    /// they keep them: no session has its name.
+    fn place_strays(&mut self) {
+        let known: BTreeSet<String> = self.sessions.keys().map(ToString::to_string).collect();
+        for turn in self.sessions.values_mut().flat_map(|session| &mut session.turns) {
+            if turn.stray_from().is_some_and(|folder| known.contains(folder)) {
+                turn.seq = None;
+            }
+        }
+    }
+
     fn add(&mut self, item: Item) {
         match &item.what {
             What::Entry(reading) => match &reading.given {

@@ -10,8 +10,9 @@ use strata_core::key::ApiKey;
 use strata_core::{Result, UserId};
 
 use super::{Item, What};
+use crate::conflict;
 use crate::disk::{Seen, in_parallel};
-use crate::form::{self, Given, SessionFile};
+use crate::form::{self, Given, ReadItem, SessionFile};
 use crate::front::{Document, Fault};
 use crate::git::Git;
 use crate::layout::{self, FileKind, Place};
@@ -52,8 +53,8 @@ pub(super) struct Found {
     /// The other item that this file held, whose id a person has edited or whose place another file has taken.
     pub(super) displaced: Option<Entry>,
     pub(super) hash: [u8; 32],
-    /// Whether the file has the marks of a conflict that git could not merge.
-    pub(super) has_conflict: bool,
+    /// The line of the first mark, if the file has marks like those of a conflict that git could not merge.
+    pub(super) marked: Option<u64>,
     stat: Stat,
     racy: bool,
 }
@@ -115,14 +116,16 @@ impl Vault {
 
     /// Takes out the files in which git has marked a conflict, and reports them: a person has to merge them.
     pub(super) async fn leave_conflicts(&self, look: &mut Look) -> Result<()> {
-        let marked = look.items.iter().filter(|item| item.found.has_conflict);
-        let marked: HashSet<String> = marked.map(|item| item.found.path.clone()).collect();
+        let marked = look.items.iter().filter_map(|item| Some((item.found.path.clone(), item.found.marked?)));
+        let marked: HashMap<String, u64> = marked.collect();
         if marked.is_empty() {
             return Ok(());
         }
-        let unmerged = Git::new(&self.root, Arc::clone(&self.clock))?.awaiting_merge(marked).await?;
-        look.items.retain(|item| !unmerged.contains(&item.found.path));
-        look.problems.extend(unmerged.into_iter().map(unmerged_file));
+        let git = Git::new(&self.root, Arc::clone(&self.clock))?;
+        let waiting = git.awaiting_merge(marked.keys().cloned().collect()).await?;
+        look.items.retain(|item| !waiting.contains(&item.found.path));
+        let fault = |path: &String| unmerged(marked.get(path).copied());
+        look.problems.extend(waiting.iter().map(|path| Problem { path: path.clone(), fault: fault(path) }));
         Ok(())
     }
 
@@ -230,6 +233,7 @@ impl Vault {
                 let known = before.and_then(|before| before.item.id.parse().ok());
                 let id = known.unwrap_or_else(|| self.ids.next());
                 let reading = form::read(&document, &place, id, self.clock.now())?;
+                self.expect_usable(&reading, &document, &seen.bytes)?;
                 let kind = match &reading.given {
                     Given::Turn { .. } => Kind::Turn,
                     Given::Memory(_) => Kind::Memory,
@@ -254,11 +258,33 @@ impl Vault {
             elsewhere: None,
             displaced,
             hash: seen.hash,
-            has_conflict: has_conflict(&seen.bytes),
+            marked: conflict::marked(&seen.bytes),
             stat: seen.stat,
             racy,
         };
         Ok(Item { found, user, key, what })
+    }
+
+    /// Fails if a memory or summary is none that Strata would keep: it is too long, or git could not merge it. A turn may quote a
+    /// conflict, and one that is left out would be missing in its session.
+    fn expect_usable(
+        &self,
+        reading: &ReadItem,
+        document: &Document,
+        bytes: &[u8],
+    ) -> std::result::Result<(), Fault> {
+        let size = match &reading.given {
+            Given::Memory(memory) => memory.content.len(),
+            Given::Summary(_) => 0,
+            Given::Turn { .. } => return Ok(()),
+        };
+        if size > self.max_memory_bytes {
+            return Err(too_long(size, self.max_memory_bytes));
+        }
+        match conflict::begun(bytes).filter(|_| !document.is_verbatim()) {
+            Some(line) => Err(unmerged(Some(line))),
+            None => Ok(()),
+        }
     }
 
     /// The user whose file this is.
@@ -350,19 +376,17 @@ fn is_at_or_below(path: &str, others: &HashSet<&str>) -> bool {
     others.contains(path) || path.match_indices('/').any(|(at, _)| others.contains(&path[..at]))
 }
 
-/// Whether lines of a file begin with all three marks of a conflict: seven signs each, and a name behind the outer ones.
-fn has_conflict(bytes: &[u8]) -> bool {
-    let has = |sign: u8, end: &[u8]| {
-        let mark = [&[sign; 7][..], end].concat();
-        bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(&mark))
-    };
-    has(b'<', b" ") && has(b'=', b"") && has(b'>', b" ")
+/// Tells a person to settle a conflict.
+fn unmerged(line: Option<u64>) -> Fault {
+    let reason = "git could not merge it; settle the lines between `<<<<<<<` and `>>>>>>>` and commit that, or write \
+                  `verbatim: true` into the front matter if they are part of the text";
+    Fault { line, reason: reason.to_owned() }
 }
 
-fn unmerged_file(path: String) -> Problem {
-    let reason =
-        "git could not merge it; settle the lines between `<<<<<<<` and `>>>>>>>`, then finish the merge";
-    Problem { path, fault: Fault::new(reason) }
+fn too_long(bytes: usize, most: usize) -> Fault {
+    Fault::new(format!(
+        "the memory has {bytes} bytes; the most is {most} (setting `max_turn_bytes`), so shorten it or split it"
+    ))
 }
 
 fn ended(path: &str, tombstone: &str) -> Problem {

@@ -167,7 +167,7 @@ async fn open(vault: &VaultFolder, context: &Context) -> Outcome<Arc<VaultStore>
     Ok(store)
 }
 
-async fn open_folder(vault: &VaultFolder) -> strata_core::Result<VaultStore> {
+pub(super) async fn open_folder(vault: &VaultFolder) -> strata_core::Result<VaultStore> {
     let (bar, progress) = progress::of_files();
     let opened = strata::open_vault(vault, Some(progress)).await;
     bar.finish_and_clear();

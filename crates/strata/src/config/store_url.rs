@@ -30,12 +30,15 @@ pub struct VaultFolder {
     pub watch: bool,
     /// Whether changes are committed to git.
     pub git: bool,
+    /// The most bytes of a memory that is taken in from a file.
+    pub max_memory_bytes: usize,
 }
 
 impl VaultFolder {
     /// A vault without watcher and git.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), watch: false, git: false }
+        let max_memory_bytes = strata_engine::Limits::default().max_turn_bytes;
+        Self { path: path.into(), watch: false, git: false, max_memory_bytes }
     }
 }
 

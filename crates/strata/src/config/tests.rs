@@ -145,7 +145,7 @@ fn the_data_directory_moves_the_default_store_only() {
 fn a_memory_path_is_a_vault_unless_a_store_is_named() {
     let flags = [("memory_path", "notes"), ("start_watcher", "true"), ("enable_git_versioning", "true")];
     let config = with_flags(&flags).unwrap();
-    let vault = VaultFolder { path: "notes".into(), watch: true, git: true };
+    let vault = VaultFolder { watch: true, git: true, ..VaultFolder::new("notes") };
     assert_eq!(config.store, StoreUrl::Vault(vault));
     assert_eq!(config.origin("store"), "`memory_path`");
     let config = with_flags(&[("memory_path", "notes"), ("store", "vault:other")]).unwrap();

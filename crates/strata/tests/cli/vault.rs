@@ -509,3 +509,54 @@ fn versions_summaries_and_state_come_back_from_a_vault_without_its_index() {
         assert!(first.contains(part), "{part}");
     }
 }
+
+#[test]
+fn files_that_cannot_be_used_are_not_left_out_unasked() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\nmax_turn_bytes = 60\n");
+    machine.run(&["add", "Rosa keeps bees on the roof"]).ok();
+    machine.write("notes/entries/global/facts/broken.md", "---\nkind: mood\n---\nx\n");
+    let long = "Rosa writes ".repeat(6);
+    machine.write("notes/entries/global/facts/long.md", &long);
+    let ran = machine.run(&["migrate", "vault:notes", "sqlite:moved.db"]);
+    for problem in
+        ["`entries/global/facts/broken.md`, line 2: `kind` is not a kind", "setting `max_turn_bytes`"]
+    {
+        assert!(ran.stdout.contains(problem), "{}", ran.stdout);
+    }
+    assert!(ran.failed(1).contains("`--skip-unusable`"));
+    assert!(!machine.home().join("moved.db").exists(), "nothing was made");
+    let ran = machine.run(&["migrate", "vault:notes", "sqlite:moved.db", "--skip-unusable", "--json"]);
+    assert!(ran.stderr.contains("skipped: `entries/global/facts/broken.md`"), "{}", ran.stderr);
+    let told = ran.ok();
+    assert!(told.contains("\"memories\": 1") && told.contains("is not a kind"), "{told}");
+    // The doctor and the page tell of the memory that is too long as well.
+    assert!(machine.run(&["doctor"]).stdout.contains("the memory has 71 bytes"));
+    assert!(machine.serve(&[]).http("GET", "/inspect", "").1.contains("the memory has 71 bytes"));
+}
+
+#[test]
+fn a_copy_into_a_vault_with_other_memories_says_so() {
+    let machine = Machine::new();
+    machine.run(&["add", "Rosa keeps bees", "--store", "vault:theirs"]).ok();
+    machine.run(&["add", "Uri collects stamps"]).ok();
+    let error = machine.run(&["export", "--vault", "theirs"]).failed(1);
+    assert!(
+        error.contains("the target has memories of user `default` that the source does not have (1)")
+            && error.contains("choose an empty target"),
+        "{error}"
+    );
+    let kept = machine.run(&["memories", "list", "--store", "vault:theirs"]).ok();
+    assert!(kept.contains("bees") && !kept.contains("stamps"), "{kept}");
+}
+
+#[test]
+fn a_vault_without_a_history_says_how_to_begin_one() {
+    let machine = Machine::new();
+    machine.write("strata.toml", "memory_path = 'notes'\nstart_watcher = true\n");
+    machine.run(&["add", "Rosa keeps bees"]).ok();
+    for action in ["log", "diff", "undo", "redo"] {
+        let error = machine.run(&["vault", action]).failed(1);
+        assert!(error.contains("has no history yet") && error.contains("enable_git_versioning"), "{error}");
+    }
+}

@@ -93,6 +93,36 @@ async fn a_turn_with_a_current_memory_is_not_outdated() {
     assert!(world.recall(&turns).await.items.iter().all(|found| matches!(found.item.id(), ItemId::Turn(_))));
 }
 
+/// A corrected statement keeps its id, and none of the turns that said the former one.
+#[tokio::test]
+async fn a_corrected_statement_ranks_before_the_turn_that_said_the_former_one() {
+    let world = World::new();
+    let stale = tell(&world, "2024-03-01", "I live in Ghent.").await;
+    let all = MemoryQuery::new(MemorySelect::Current { as_of: None });
+    let memory = world.store.memories(&world.user, &all).await.unwrap().remove(0);
+    // The index is in memory when the statement is corrected.
+    assert_eq!(
+        traced(&world.recall(&explained("Where do I live?")).await, stale.0).unwrap().replaced_by,
+        None
+    );
+    let revise = Change::ReviseMemory {
+        id: memory.id,
+        archive_as: strata_core::id::MemoryId(uuid::Uuid::from_u128(0x5150)),
+        content: "The user lives in Namur".to_owned(),
+        metadata: None,
+    };
+    let at = moment("2024-04-20");
+    world.store.apply(&world.user, strata_core::store::ChangeSet::one(at, revise)).await.unwrap();
+    world.clock.set("2024-06-01");
+    for engine in [&world.engine, &world.another_engine()] {
+        for question in ["Where do I live?", "I live in Ghent"] {
+            let recalled = engine.recall.ask(&world.user, &explained(question)).await.unwrap();
+            assert_eq!(contents(&recalled)[0], "The user lives in Namur", "{question}");
+            assert!(traced(&recalled, stale.0).unwrap().replaced_by.is_some());
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_repeated_and_replaced_statement_is_outdated() {
     let world = World::new();
