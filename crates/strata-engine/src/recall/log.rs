@@ -200,8 +200,9 @@ impl RequestLog {
         rows: impl Iterator<Item = &'a (UserId, RequestMetric)>,
     ) -> Result<()> {
         let rows: Vec<&RequestMetric> = rows.map(|(_, metric)| metric).collect();
-        let was_answered = rows.iter().any(|metric| metric.context_items > 0);
-        if !was_answered && !self.is_known(user).await? {
+        // A chat is recorded, perhaps after its row.
+        let is_kept = |metric: &&RequestMetric| metric.context_items > 0 || metric.latency_llm_us.is_some();
+        if !rows.iter().any(is_kept) && !self.is_known(user).await? {
             return Ok(());
         }
         let changes = rows.into_iter().map(|metric| Change::AddRequest(Box::new(metric.clone()))).collect();

@@ -323,6 +323,11 @@ pub(super) fn grouped(number: impl Into<i128>) -> String {
     if number < 0 { format!("−{text}") } else { text }
 }
 
+/// A number with its noun.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod unit_tests {
     use super::*;

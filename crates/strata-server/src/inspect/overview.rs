@@ -13,7 +13,7 @@ use strata_engine::report::{Report, Unit};
 
 use super::charts::{Chart, DayValue, chart};
 use super::clip::Room;
-use super::frame::{Frame, Section, Visitor, day, grouped, moment, quoted};
+use super::frame::{Frame, Section, Visitor, counted, day, grouped, moment, quoted};
 use super::jobs::DeadJob;
 use super::report::TriggerView;
 use super::sessions::SessionRow;
@@ -54,6 +54,8 @@ struct OverviewPage {
     /// The number of rows that were read, if the week has more.
     read: Option<String>,
     charts: Vec<Chart>,
+    /// The titles of the charts that have no values yet.
+    empty_charts: Vec<&'static str>,
     triggers: Vec<TriggerView>,
     /// The names of the figures that cannot be judged yet.
     unknown: Vec<&'static str>,
@@ -85,11 +87,13 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let dead_jobs = DeadJob::load(&app, &user, &frame, &mut room).await?;
     let mut charts = growth_charts(&growth, &dates);
     charts.extend(recall_charts(&report));
+    let (empty, charts): (Vec<Chart>, Vec<Chart>) = charts.into_iter().partition(|chart| chart.is_empty);
     let (unknown, triggers) = triggers(&report);
     let page = OverviewPage {
         is_new: growth.turns == 0 && growth.memories == 0,
         tiles: tiles(&growth, &report, waiting),
         charts,
+        empty_charts: empty.iter().map(|chart| chart.title).collect(),
         period: period(&report),
         read: report.is_cut.then(|| grouped(PAGE_ROWS)),
         triggers,
@@ -205,9 +209,4 @@ fn failures(report: &Report, room: &mut Room) -> Vec<String> {
         sentences.push(format!("The last error of a job, {}: {error}", moment(*at)));
     }
     sentences
-}
-
-/// A number with its noun.
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }

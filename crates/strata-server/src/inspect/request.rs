@@ -16,7 +16,7 @@ use strata_engine::report::Unit;
 
 use super::charts::share_width;
 use super::clip::{Clipped, Room};
-use super::frame::{Frame, Section, Visitor, day, grouped, moment};
+use super::frame::{Frame, Section, Visitor, counted, day, grouped, moment};
 use super::guard::Form;
 use super::requests::{badges, found_by};
 use super::sessions;
@@ -280,11 +280,17 @@ async fn show(
     page.frame.answer(&page)
 }
 
+/// How much a request returned, in words.
+fn returned(row: &RequestMetric) -> String {
+    let items = counted(row.context_items.into(), "item", "items");
+    format!("{items}, {}", counted(row.estimated_tokens.into(), "token", "tokens"))
+}
+
 fn facts(row: &RequestMetric) -> Vec<(&'static str, String)> {
     let time = |micros: u64| Unit::Seconds.words(micros as f64 / 1_000_000.0);
     let mut facts = vec![
         ("Asked", moment(row.created_at)),
-        ("Returned", format!("{} items, {} tokens", row.context_items, grouped(row.estimated_tokens))),
+        ("Returned", returned(row)),
         ("Recall took", time(row.latency_retrieval_us)),
     ];
     facts.extend(row.latency_llm_us.map(|micros| ("Model took", time(micros))));

@@ -10,7 +10,7 @@ use strata_engine::report::Unit;
 use strata_engine::{Engine, SentenceExplanation};
 
 use super::clip::{Clipped, Room};
-use super::frame::{Frame, Section, Visitor, day};
+use super::frame::{Frame, Section, Visitor, counted, day};
 use super::request::{CandidateView, Stage, candidates, stages};
 use crate::app::App;
 use crate::error::ApiError;
@@ -100,9 +100,9 @@ async fn try_out(
     let explanation = engine.learning.explain(user, &session.unwrap_or_default(), &request.query).await?;
     let tried = Tried {
         summary: format!(
-            "{} items, {} tokens, in {}",
-            recalled.items.len(),
-            recalled.tokens,
+            "{}, {}, in {}",
+            counted(recalled.items.len() as u64, "item", "items"),
+            counted(recalled.tokens.into(), "token", "tokens"),
             Unit::Seconds.words(took)
         ),
         found,
