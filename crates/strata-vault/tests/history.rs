@@ -296,6 +296,10 @@ async fn what_a_person_reverts_and_what_strata_makes_of_it_are_one_step() {
 async fn a_commit_of_a_person_and_what_strata_makes_of_it_are_one_step() {
     let world = World::new().await;
     world.add("a", "Rows on Mondays").await;
+    // A commit of other files is no part of the step.
+    write(world.root(), "list.md", "mine\n");
+    run(world.root(), &["add", "list.md"]);
+    run(world.root(), &["commit", "--quiet", "-m", "my list"]);
     write(world.root(), "entries/global/facts/b.md", "Plays the oboe\n");
     run(world.root(), &["add", "entries"]);
     run(world.root(), &["commit", "--quiet", "-m", "my oboe"]);

@@ -7,7 +7,7 @@ use strata_core::Result;
 
 use super::objects::Changed;
 use super::steps::COMPLETES;
-use super::{Git, Staged};
+use super::{COMMITTED, Git, Staged};
 use crate::layout::{self, FileKind};
 
 /// The beginning of the reasons by which Strata moves the branch. The branch's log shows who has made its last commits.
@@ -53,17 +53,16 @@ impl Git {
         Ok(commits.map(|commits| (before, commits)))
     }
 
-    /// The commits of a range, or the last one alone; `None` if they are too many or if some are merges.
+    /// The commits of a range that change files of the vault, or the last one alone; `None` if they are too many or if some are
+    /// merges.
     async fn commits_in(&self, range: Option<&str>) -> Result<Option<Vec<String>>> {
-        let listing = match range {
-            Some(range) => vec!["rev-list", "--parents", range],
-            None => vec!["rev-list", "--parents", "--max-count=1", "HEAD"],
-        };
-        let listed = self.text(&listing).await?;
-        let is_plain = listed.lines().all(|line| line.split(' ').count() <= 2);
-        let commits: Vec<String> =
-            listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
-        Ok(Some(commits).filter(|commits| is_plain && commits.len() <= MOST_COMPLETED))
+        let range = range.unwrap_or("HEAD^!");
+        if !self.text(&["rev-list", "--merges", "--max-count=1", range]).await?.is_empty() {
+            return Ok(None);
+        }
+        let listed = self.text(&[&["rev-list", range, "--"], &COMMITTED[..]].concat()).await?;
+        let commits: Vec<String> = listed.lines().map(str::to_owned).collect();
+        Ok(Some(commits).filter(|commits| commits.len() <= MOST_COMPLETED))
     }
 
     /// The last commit that Strata has made here, by the log of the branch.

@@ -118,7 +118,8 @@ pub(super) fn expect(root: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::not_found(format!(
-        "the vault `{}` has no history yet; with `enable_git_versioning = true`, Strata begins one when it opens the vault",
+        "the vault `{}` has no history yet; with the setting `enable_git_versioning = true`, Strata begins one when it opens the vault \
+         next, for example with `strata vault sync`",
         root.display()
     )))
 }
