@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn letters_and_digits_are_those_of_many_scripts() {
         static WORDS: Pattern = Pattern::new(r"^\w+$");
-        for word in ["straße", "Łódź", "naïve_2", "Ольга", "Αθήνα", "שלום", "مرحبا", "हिन्दी", "東京", "カナ", "서울"]
+        for word in
+            ["straße", "Łódź", "naïve_2", "Ольга", "Αθήνα", "שלום", "مرحبا", "हिन्दी", "東京", "カナ", "서울"]
         {
             assert!(WORDS.is_match(word), "{word}");
         }

@@ -394,3 +394,31 @@ async fn a_turn_that_was_given_to_another_session_leaves_no_gap_there() {
     assert!(fs::read_to_string(&path).unwrap().contains("seq: 0"), "its file says its new place");
     assert!(problems(&store).await.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_among_the_deleted_files_that_was_cut_short_is_finished_without_the_index_too() {
+    let (folder, store) = vault().await;
+    let file = "---\nid: first\ncreated_at: 2026-04-01\n---\nThe ferry leaves at six\n";
+    let path = write(folder.path(), "entries/global/facts/ferry.md", file);
+    store.sync().await.unwrap();
+    let (left, ferry) = (fs::read_to_string(&path).unwrap(), all(&store).await.remove(0));
+    apply(&store, Change::CloseMemory { id: ferry.id, valid_to: at(0), replaced_by: None }).await;
+    let held = content(&store).await;
+    let tombstone = folder.path().join("entries/global/deleted/facts/ferry.md");
+    let buried = fs::read_to_string(&tombstone).unwrap();
+    assert!(!path.exists());
+
+    // A kill between the two steps of the move leaves both files.
+    write(folder.path(), "entries/global/facts/ferry.md", &left);
+    let mut store = rebuilt(&folder, store).await;
+    assert_eq!((problems(&store).await, path.exists()), (Vec::new(), false));
+    assert_eq!(content(&store).await, held);
+
+    // What a person has written or copied there is another matter.
+    for text in [left.replace("six", "nine"), buried] {
+        write(folder.path(), "entries/global/facts/ferry.md", &text);
+        store = rebuilt(&folder, store).await;
+        assert_eq!(problems(&store).await.len(), 1);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}

@@ -319,12 +319,16 @@ impl Vault {
         let gone: HashSet<String> = look.gone.iter().map(|entry| entry.path.clone()).collect();
         // Of two files with one id, that among the deleted ones is the later step of an interrupted move.
         look.items.sort_by_key(|item| !item.found.place.deleted);
-        let mut claimed: HashMap<ItemKey, String> = HashMap::new();
-        let mut kept = Vec::with_capacity(look.items.len());
+        let mut claimed: HashMap<ItemKey, usize> = HashMap::new();
+        let mut kept: Vec<Item> = Vec::with_capacity(look.items.len());
         let mut moved = HashSet::new();
         for mut item in std::mem::take(&mut look.items) {
-            if let Some(other) = claimed.get(&item.key) {
-                look.problems.push(twice(&item, other));
+            if let Some(first) = claimed.get(&item.key).and_then(|place| kept.get_mut(*place)) {
+                if is_first_step(&item, first) {
+                    first.found.elsewhere = Some(item.found.entry(item.key.clone(), 0));
+                } else {
+                    look.problems.push(twice(&item, &first.found.path));
+                }
                 continue;
             }
             let elsewhere = snapshot.of(&item.key)?.filter(|entry| entry.path != item.found.path);
@@ -347,7 +351,7 @@ impl Vault {
                 }
                 moved.insert(entry.path.clone());
             }
-            claimed.insert(item.key.clone(), item.found.path.clone());
+            claimed.insert(item.key.clone(), kept.len());
             item.found.elsewhere = elsewhere;
             kept.push(item);
         }
@@ -364,6 +368,24 @@ fn is_leftover(item: &Item, other: &Entry) -> bool {
     let was_deleted = layout::place(&other.path).is_some_and(|place| place.deleted);
     let is_step = layout::moved(&other.path, true) == *path || layout::moved(&other.path, false) == *path;
     is_step || was_deleted && !item.found.place.deleted
+}
+
+/// Whether a file is what an interrupted move among the deleted files has left behind, seen without the index: its text stands in the
+/// tombstone. A file that is the tombstone byte for byte is a person's copy.
+fn is_first_step(item: &Item, tombstone: &Item) -> bool {
+    let (left, moved) = (&item.found, &tombstone.found);
+    let is_moved = moved.place.deleted && layout::moved(&moved.path, false) == left.path;
+    let is_known = moved.elsewhere.as_ref().is_some_and(|other| other.path != left.path);
+    is_moved && !is_known && left.hash != moved.hash && text(item).is_some() && text(item) == text(tombstone)
+}
+
+fn text(item: &Item) -> Option<&str> {
+    let What::Entry(reading) = &item.what else { return None };
+    match &reading.given {
+        Given::Memory(memory) => Some(&memory.content),
+        Given::Summary(summary) => Some(&summary.text),
+        Given::Turn { turn, .. } => Some(&turn.content),
+    }
 }
 
 /// Whether Strata has put an item among the deleted ones without this file of it, see `Vault::plan_beside`.
