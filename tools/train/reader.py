@@ -329,15 +329,14 @@ def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, dev
     inputs = [tensor.to(device, non_blocking=True) for tensor in step.batch.tensors()]
     logits = judged(reader, step.task, inputs, device)
     labels = {name: tensor.to(device) for name, tensor in step.labels.items()}
+    if step.task == "sentences":
+        return sentence_loss(logits, labels)
     if step.task == "lines":
         return line_loss(logits["answers"], labels["answers"])
     former = None
     if teacher is not None:
         with torch.no_grad():
             former = judged(teacher, step.task, inputs, device)
-    if step.task == "sentences":
-        held = torch.zeros((), device=device) if former is None else sentences_held(logits, former, labels)
-        return sentence_loss(logits, labels) + hold * held
     if step.task == "questions":
         return (
             answers_loss(logits["answers"])
@@ -350,25 +349,15 @@ def loss_of(reader: Reader, teacher: Reader | None, step: Step, hold: float, dev
     )
     if former is None:
         return loss
-    return loss + hold * held_where_right(logits["relation"], former["relation"], labels["relation"])
+    # Only where the former judgement was right: the rest shall be learned.
+    is_right = (former["relation"].argmax(1) == labels["relation"]).float()
+    return loss + hold * (divergence(logits["relation"], former["relation"]) * is_right).mean()
 
 
 def judged(reader: Reader, task: str, inputs: list[Tensor], device: torch.device) -> dict[str, Tensor]:
     with half_precision(device):
         logits = reader.answers(*inputs) if task in TASKS_OF_ANSWERS else reader(*inputs)
     return {name: tensor.float() for name, tensor in logits.items()}
-
-
-def held_where_right(logits: Tensor, former: Tensor, labels: Tensor) -> Tensor:
-    """How far the judgements are from former ones that were right: the rest shall be learned."""
-    is_right = (former.argmax(1) == labels).float()
-    return (divergence(logits, former) * is_right).mean()
-
-
-def sentences_held(logits: dict[str, Tensor], former: dict[str, Tensor], labels: dict[str, Tensor]) -> Tensor:
-    return torch.stack(
-        [weight * held_where_right(logits[head], former[head], labels[head]) for head, weight in SENTENCE_LOSSES.items()]
-    ).sum()
 
 
 def divergence(logits: Tensor, former: Tensor) -> Tensor:

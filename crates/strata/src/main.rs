@@ -20,6 +20,7 @@ use failure::{Failure, Outcome};
 use output::Output;
 
 fn main() -> ExitCode {
+    limit_arenas();
     let cli = Cli::parse();
     let mut output = Output::new();
     let outcome = run(cli, &mut output).and_then(|()| Ok(output.flush()?));
@@ -38,6 +39,20 @@ fn main() -> ExitCode {
     };
     output::print_warnings();
     code
+}
+
+/// Lets the allocator keep one arena for each processor. By default glibc keeps eight, and what is freed in one is no use to the
+/// others: a server that learns held 14 of 116 MB more.
+fn limit_arenas() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // SAFETY: it sets a number of the allocator, before any other thread runs.
+        #[allow(unsafe_code, reason = "the C library has no safe call")]
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, i32::try_from(processors).unwrap_or(i32::MAX));
+        }
+    }
 }
 
 fn run(cli: Cli, output: &mut Output) -> Outcome {
