@@ -15,6 +15,7 @@ mod evict;
 mod explain;
 mod extract;
 mod infer;
+mod moves;
 mod nearest;
 mod read;
 mod reconcile;

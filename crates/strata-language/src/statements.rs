@@ -9,6 +9,7 @@
 //! [`rules`](crate::rules).
 
 mod alone;
+mod asked;
 mod called;
 mod chinese;
 mod context;
@@ -51,7 +52,7 @@ pub use facts::{facts, with_subject};
 pub use instructions::is_instruction;
 pub use introductions::introduced;
 pub use items::without_items;
-pub use left_out::{Leaning, LeftOut, is_housekeeping, left_out};
+pub use left_out::{Leaning, LeftOut, is_bare_question, is_housekeeping, left_out};
 pub use orders::{hold_orders, without_orders};
 pub use pairs::without_one;
 pub use parts::{joined, parts};

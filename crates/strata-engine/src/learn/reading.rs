@@ -8,7 +8,7 @@ use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, bes
 use strata_language::content::is_courtesy;
 use strata_language::statements::{
     self, Form, Leaning, LeftOut, Piece, addresses, chinese_clauses, facts, introduced, is_asked,
-    is_instruction, is_task_of_another, plainly, rough_length, says_done, stands_alone,
+    is_bare_question, is_instruction, is_task_of_another, plainly, rough_length, says_done, stands_alone,
 };
 
 use super::Standing;
@@ -262,7 +262,7 @@ fn clauses_of<'r>(
     let mut before: Option<(&str, &SentenceReading)> = None;
     for (clause, reading) in look.said.iter().zip(readings) {
         let said_before = before.replace((clause, reading));
-        if own(reading) < least || reading.worth < least {
+        if own(reading) < least || reading.worth < least || is_bare_question(clause) {
             continue;
         }
         let leans = said_before.filter(|(_, reading)| own(reading) >= AMONG && !stands_alone(clause));
@@ -519,7 +519,14 @@ mod tests {
 
     #[test]
     fn a_bare_question_is_never_a_statement() {
-        for question in ["Where do I live?", "我住在哪里？", "what's my flat number?"] {
+        for question in [
+            "Where do I live?",
+            "我住在哪里？",
+            "what's my flat number?",
+            "where do I live",
+            "我的狗叫什么",
+            "我住在哪里",
+        ] {
             let own = reading(0.95, Voice::Own);
             assert_eq!(verdicts(question, &[own]), [Verdict::Form(LeftOut::Question)], "{question}");
         }

@@ -6,6 +6,7 @@
 //! - A statement that only ends a memory is kept if it names something more.
 
 use super::Learning;
+use super::moves::settle_moves;
 use super::reconcile::{DatedStatement, Reconciler, is_later};
 use crate::jobs::Event;
 use crate::learn::relation::{Decision, decide, is_touched, rest_holds, untouched};
@@ -84,6 +85,7 @@ impl Learning {
                 *relation = PairReading::default();
             }
         }
+        settle_moves(reader, statement, &said, &mut relations).await?;
         Ok(Related { candidates, relations })
     }
 

@@ -13,6 +13,8 @@ use crate::values::written;
 /// A paragraph with more characters is divided at the end of a line.
 const MAX_NOTE_CHARS: usize = 4_000;
 
+mod names;
+
 /// The most characters of a speaker's name at the beginning of a line.
 const MAX_SPEAKER_CHARS: usize = 24;
 
@@ -22,7 +24,8 @@ pub(super) fn read(text: &str, format: Format, reading: &mut Reading<'_>) {
     let at = date_in(front).or_else(|| date_of_name(&source.stem)).or(source.modified);
     let title =
         field(front, "title").or_else(|| (format == Format::Markdown).then(|| heading(body)).flatten());
-    let messages = transcript(body, at).unwrap_or_else(|| notes(body, format, at));
+    let named = || names::transcript(body, at);
+    let messages = transcript(body, at).or_else(named).unwrap_or_else(|| notes(body, format, at));
     if messages.is_empty() {
         reading.contents.skipped.add("files without text");
         return;

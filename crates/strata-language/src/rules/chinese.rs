@@ -43,6 +43,12 @@ static REWRITES: LazyLock<Rewrites> = LazyLock::new(|| Rewrites::new(table::REWR
 static VAGUE: Pattern = Pattern::new(words::VAGUE);
 static NO_ERRAND: Pattern = Pattern::new(words::NO_ERRAND);
 
+/// Whether a value is the name of a city, a province or a district.
+pub(super) fn is_city(value: &str) -> bool {
+    static CITY: Pattern = Pattern::made(|| format!("^(?:{}|{})$", words::CITY, words::MORE_CITIES));
+    CITY.is_match(value)
+}
+
 /// Replaces the names of word lists in a pattern by the lists.
 fn expand(pattern: &str) -> String {
     let lists = [

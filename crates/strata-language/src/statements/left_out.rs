@@ -4,10 +4,12 @@
 //! and so are the lines after a request for something to be done with them, until the speaker speaks again.
 
 use super::alone::stands_alone;
+use super::asked::asks_without_mark;
 use super::facts::is_verb;
 use super::orders::planted;
 use super::others::{Retold, retold, transcript};
 use super::pieces::{Form, Piece};
+use super::without_greeting;
 use crate::Pattern;
 use crate::content::has_content;
 
@@ -189,8 +191,10 @@ fn is_marker(text: &str) -> bool {
         .is_some_and(|inside: &str| !inside.contains(['[', ']', '【', '】']))
 }
 
-fn is_bare_question(text: &str) -> bool {
-    text.trim_end().ends_with(['?', '？']) && !has_content(text)
+/// Whether a sentence is a question that tells nothing; people often leave the question mark out.
+pub fn is_bare_question(text: &str) -> bool {
+    let is_marked = text.trim_end().ends_with(['?', '？']);
+    if is_marked { !has_content(text) } else { asks_without_mark(without_greeting(text)) }
 }
 
 /// Notes a reason for the pieces that have none.

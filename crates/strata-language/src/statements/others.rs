@@ -10,7 +10,10 @@ static SPEAKER: Pattern = Pattern::new(
 );
 /// Labels of a list, which are no speakers.
 const LABELS: &str = "todo to-do note notes task tasks item update deadline step day week monday tuesday wednesday thursday friday saturday sunday mon tue \
-    wed thu fri sat sun 待办 待辦 备注 備註 注 注意 事项 事項 任务 任務 周一 周二 周三 周四 周五 周六 周日";
+    wed thu fri sat sun name age job work home city address phone email hobby hobbies diet food family pets health school language languages music sport sports \
+    travel goal goals likes dislikes allergies background about bio context question answer example summary breakfast lunch dinner morning afternoon evening \
+    pros cons plan idea problem reason today yesterday tomorrow 待办 待辦 备注 備註 注 注意 事项 事項 任务 任務 周一 周二 周三 周四 周五 周六 周日 姓名 名字 年龄 年齡 工作 职业 職業 家 \
+    住址 地址 电话 電話 邮箱 爱好 愛好 饮食 家庭 宠物 健康 学校 语言 音乐 运动 目标 背景 问题 問題 回答 例子 总结 早上 中午 下午 晚上 早餐 午餐 晚餐 优点 缺点 计划 原因 今天 昨天 明天";
 static FIRST_PERSON: Pattern = Pattern::new(
     r"(?i)\b(?:i|i'm|i’m|im|i've|i’ve|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]",
 );
@@ -20,7 +23,8 @@ static REPORT: Pattern = Pattern::new(
 static BY_SPEAKER: Pattern = Pattern::new(
     r"(?i)(?:\b(?:i|we)(?:['’](?:ve|d))?(?: have| had)?(?: just| already| also| then)*\s*|我(?:们|們)?(?:刚|剛|就|也|还|還|跟|对|對|给|給)?[^，。]{0,4})$",
 );
-/// The pieces of a copied chat: lines with a speaker before them, one of whom speaks twice, and somebody says «I».
+/// The pieces of a copied chat: lines with a speaker before them, of two speakers or of one who speaks twice, and
+/// somebody says «I».
 pub(super) fn transcript(pieces: &[Piece]) -> Vec<usize> {
     let mut lines: Vec<(String, std::ops::Range<usize>)> = Vec::new();
     let mut says_i = false;
@@ -34,9 +38,7 @@ pub(super) fn transcript(pieces: &[Piece]) -> Vec<usize> {
         }
         start = end;
     }
-    let is_me = |name: &str| matches!(name, "me" | "我" | "i");
-    let again = |name: &str| lines.iter().filter(|(other, _)| other == name).count() > 1;
-    let is_chat = says_i && lines.len() > 1 && lines.iter().any(|(name, _)| is_me(name) || again(name));
+    let is_chat = says_i && lines.len() > 1;
     if is_chat { lines.into_iter().flat_map(|(_, line)| line).collect() } else { Vec::new() }
 }
 
@@ -74,4 +76,28 @@ pub(super) fn retold(pieces: &[Piece], free: &[bool]) -> Option<Retold> {
             behind => FIRST_PERSON.is_match(behind).then_some(Retold::Here(place)),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pieces;
+    use super::*;
+
+    #[test]
+    fn lines_of_two_speakers_are_a_chat() {
+        for chat in [
+            "Nora: I work at the aquarium.\nTom: I work at the zoo.",
+            "小蓓：我在水族馆上班。\n老周：我在动物园上班。",
+            "Nora: I row.\nNora: I swim.",
+        ] {
+            assert_eq!(transcript(&pieces(chat)), [0, 1], "{chat}");
+        }
+        for own in [
+            "Work: I teach.\nHome: I live in Ulm.",
+            "工作：我教书。\n爱好：我喜欢划船。",
+            "Nora: I work at the aquarium.",
+        ] {
+            assert_eq!(transcript(&pieces(own)), [0; 0], "{own}");
+        }
+    }
 }

@@ -267,6 +267,27 @@ async fn a_change_replaces_and_keeps_its_history() {
 }
 
 #[tokio::test]
+async fn a_move_replaces_the_home_and_a_program_is_none() {
+    for (home, moved, is_replaced) in [
+        ("我住在上海。", "其实我上周搬到杭州了。", true),
+        ("I live in Lisbon.", "I just moved to Porto.", true),
+        ("I live in Lisbon.", "I just moved to accounting.", false),
+        ("I live in Lisbon.", "We moved to GitLab.", false),
+        ("我住在上海。", "我们搬到了钉钉。", false),
+    ] {
+        let world = world();
+        let pairs = [
+            ("Bergen", "relocated to Porto", Relation::Replaces, 0.8),
+            ("Lisbon", "GitLab", Relation::Replaces, 0.8),
+            ("上海", "钉钉", Relation::Replaces, 0.8),
+        ];
+        let engine = reading(&world, &pairs);
+        say(&world, &engine, &[home, moved]).await;
+        assert_eq!(believed(&world).await.len(), if is_replaced { 1 } else { 2 }, "{moved}");
+    }
+}
+
+#[tokio::test]
 async fn a_change_of_a_part_leaves_the_rest() {
     let world = world();
     let pairs = [("market day", "Thursdays", Relation::Replaces, 0.9)];
