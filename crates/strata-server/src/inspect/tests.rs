@@ -133,6 +133,18 @@ async fn a_user_is_chosen_and_an_empty_store_is_no_error() {
 }
 
 #[tokio::test]
+async fn what_a_phone_hides_has_a_short_form() {
+    let (server, _) = filled().await;
+    for path in ["/inspect/try?q=the+boat+is+red&user=ada", "/inspect/sessions/har%2Fbour?user=ada"] {
+        let shown = page(&server, path, &[]).await.body;
+        let classes = shown.split("class=\"").filter_map(|rest| rest.split('"').next());
+        let has =
+            |name: &str| classes.clone().filter(|names| names.split(' ').any(|one| one == name)).count();
+        assert_eq!(has("wide"), has("slim"), "{path}: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_has_its_title_and_a_phase_only_with_a_case() {
     let server = TestServer::new();
     let put = async |findings: Value| {
