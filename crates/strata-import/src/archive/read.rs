@@ -32,21 +32,26 @@ const ITEMS_A_BATCH: usize = 200;
 pub struct ArchiveOptions {
     /// Imports an export of one user as this user.
     pub user: Option<UserId>,
+    /// Imports the lines before the first damaged one, instead of refusing the file.
+    pub skip_bad: bool,
 }
 
 /// The result of an import.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ArchiveReport {
     /// The items of the file.
     pub found: ArchiveCounts,
     /// The items that were added to the store; the others were there.
     pub added: ArchiveCounts,
+    /// The damage from which on the file was left out, if it was to be imported nonetheless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 /// Imports the export at `path`. `tell` is called with the lines that have been read, of all lines.
 ///
 /// A file that is damaged or incomplete, or whose sessions continue differently in the store, is refused before anything is
-/// written. Keys are counted and not imported, because an export has no secrets.
+/// written. With [`ArchiveOptions::skip_bad`], the lines before the damage are imported. Keys are counted and not imported, because an export has no secrets.
 pub async fn import(
     store: &dyn Store,
     path: &Path,
@@ -56,12 +61,17 @@ pub async fn import(
     let checked = check(store, path, options).await?;
     let mut writing = Writing::new(store, options.clone());
     let mut reader = Reader::open(path)?;
-    while let Some(line) = reader.next()? {
+    while reader.number < checked.lines
+        && let Some(line) = reader.next()?
+    {
         tell(reader.number, checked.lines);
         writing.take(line).await?;
     }
+    if checked.damage.is_some() {
+        writing.read_last_session_again();
+    }
     writing.flush().await?;
-    Ok(ArchiveReport { found: checked.counts, added: writing.added })
+    Ok(ArchiveReport { found: checked.counts, added: writing.added, damage: checked.damage })
 }
 
 /// Fails if the export at `path` could not be imported. Nothing is written.
@@ -72,7 +82,9 @@ pub async fn verify(store: &dyn Store, path: &Path, options: &ArchiveOptions) ->
 /// A file that can be imported.
 struct Checked {
     counts: ArchiveCounts,
+    /// The lines to import: all of them, or those before the damage.
     lines: u64,
+    damage: Option<String>,
 }
 
 /// Reads the whole file and compares its sessions with those of the store.
@@ -80,19 +92,22 @@ async fn check(store: &dyn Store, path: &Path, options: &ArchiveOptions) -> Resu
     let mut reader = Reader::open(path)?;
     let mut order = Order::default();
     let mut comparing = Comparing { store, turns: Vec::new(), user: None };
-    while let Some(line) = reader.next()? {
-        order.follow(&line).map_err(|wrong| reader.wrong(&wrong))?;
-        comparing.take(&line, options).await.map_err(|error| reader.at_line(error))?;
-    }
+    let ended = loop {
+        match order.next(&mut reader) {
+            Ok(Some(line)) => comparing.take(&line, options).await.map_err(|error| reader.at_line(error))?,
+            ended => break ended.and_then(|_| order.finish(&reader)),
+        }
+    };
     comparing.compare().await?;
-    let counts = order.finish(&reader)?;
+    let damage = order.damage(ended, options)?;
+    let (counts, lines) = (order.counts, order.lines);
     if options.user.is_some() && counts.users != 1 {
         return Err(Error::invalid(format!(
             "the export has {} users, and `--user` gives one name; leave it out to keep their names",
             counts.users
         )));
     }
-    Ok(Checked { counts, lines: reader.number })
+    Ok(Checked { counts, lines, damage })
 }
 
 /// The lines of a file, with the digest of those read so far.
@@ -174,7 +189,7 @@ impl Reader {
     /// The error for the line that was read last.
     fn wrong(&self, reason: &str) -> Error {
         Error::invalid(format!(
-            "`{}` is damaged: line {}: {}; nothing was imported",
+            "`{}` is damaged: line {}: {}",
             self.path.display(),
             self.number,
             shown_reason(reason)
@@ -198,9 +213,32 @@ struct Order {
     user: bool,
     session: Option<(String, u64, u64)>,
     counts: ArchiveCounts,
+    /// The lines that are good.
+    lines: u64,
 }
 
 impl Order {
+    /// The next line; `None` at the end of the file. Only good lines are counted.
+    fn next(&mut self, reader: &mut Reader) -> Result<Option<Line>> {
+        let Some(line) = reader.next()? else { return Ok(None) };
+        self.follow(&line).map_err(|wrong| reader.wrong(&wrong))?;
+        self.counts.count(&line);
+        self.lines += 1;
+        Ok(Some(line))
+    }
+
+    /// The damage that ended the reading, in words, if the lines before it are to be imported.
+    fn damage(&self, ended: Result<()>, options: &ArchiveOptions) -> Result<Option<String>> {
+        let Err(error) = ended else { return Ok(None) };
+        let message = error.message().to_owned();
+        if options.skip_bad && self.begun && self.lines > 0 {
+            return Ok(Some(message));
+        }
+        let advice = if self.lines > 1 { "; `--skip-bad` imports the lines before it" } else { "" };
+        let message = format!("{message}; nothing was imported{advice}");
+        Err(Error::new(error.kind(), message).with_source(error))
+    }
+
     /// Checks that `line` may follow the lines before it.
     fn follow(&mut self, line: &Line) -> Result<(), String> {
         let is_head = matches!(line, Line::Strata(_));
@@ -210,7 +248,6 @@ impl Order {
             );
         }
         self.begun = true;
-        self.counts.count(line);
         match line {
             Line::Strata(head) if head.version != VERSION => Err(format!(
                 "the export has version {}, and this Strata reads version {VERSION}",
@@ -263,14 +300,14 @@ impl Order {
         }
     }
 
-    fn finish(self, reader: &Reader) -> Result<ArchiveCounts> {
+    fn finish(&self, reader: &Reader) -> Result<()> {
         let Some(end) = &reader.ended else {
             return Err(reader.wrong("the file ends here, and the last line of an export is missing"));
         };
         if end.counts != self.counts {
             return Err(reader.wrong("the counts of the last line are not those of the lines before it"));
         }
-        Ok(self.counts)
+        Ok(())
     }
 }
 
@@ -415,6 +452,13 @@ impl<'a> Writing<'a> {
         self.summaries = summaries.into_iter().map(|summary| summary.id).collect();
         self.session = Some((line, known));
         Ok(())
+    }
+
+    /// Forgets how far the work on the present session had come: the file was cut, and what the work has made may be lost.
+    fn read_last_session_again(&mut self) {
+        if let Some((line, _)) = &mut self.session {
+            line.progress.clear();
+        }
     }
 
     /// Appends the turns that the session does not have.
