@@ -300,7 +300,7 @@ pub(crate) fn failure_page(frame: FrameSlot, error: ErrorDetail, answer: Respons
     let page = FailurePage {
         frame: frame.take().titled(Section::None, title),
         status,
-        message: quoted(&error.message),
+        message: sentence(&quoted(&error.message)),
     };
     let (mut parts, body) = answer.into_parts();
     match page.render() {
@@ -325,6 +325,13 @@ pub(super) fn quoted(message: &str) -> String {
         text.push_str(part);
     }
     text
+}
+
+/// A message with a capital letter at its beginning. Messages of errors begin with a small one, because other programs quote
+/// them. A message that begins with a name stays as it is.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Percent-encodes a name for a path or a query.
@@ -385,6 +392,8 @@ mod unit_tests {
     fn a_message_has_quotes_in_pairs() {
         assert_eq!(quoted("session `a` is no `b`"), "session “a” is no “b”");
         assert_eq!(quoted("plain"), "plain");
+        assert_eq!(sentence(&quoted("session `a` is gone")), "Session “a” is gone");
+        assert_eq!(sentence(&quoted("`xyz` is no id")), "“xyz” is no id");
     }
 
     #[test]

@@ -522,7 +522,7 @@ async fn an_address_that_is_no_page_gets_a_page() {
     assert_eq!((with_slash.status.as_u16(), with_slash.header("location")), (308, Some("/inspect?user=ada")));
     let unknown = page(&server, "/inspect/sessions/nowhere?user=ada", &[]).await;
     assert!(
-        unknown.status == 404 && unknown.body.contains("session “nowhere” does not exist"),
+        unknown.status == 404 && unknown.body.contains("Session “nowhere” does not exist"),
         "{}",
         unknown.body
     );
