@@ -164,7 +164,7 @@ async fn one_user_is_exported_alone_and_imported_under_another_name() {
     let path = files.write(&export);
     let carol = UserId::new("carol").unwrap();
     let target = filled().await;
-    let options = ArchiveOptions { user: Some(carol.clone()) };
+    let options = ArchiveOptions { user: Some(carol.clone()), ..ArchiveOptions::default() };
     archive::import(&target, &path, &options, |_, _| {}).await.unwrap();
     let copied = exported(&target, Some(&carol)).await.replace("carol", "ann");
     assert_eq!(body(&copied)[1..], body(&export)[1..]);

@@ -157,11 +157,6 @@ pub(crate) async fn unknown_route() -> ApiError {
     )
 }
 
-/// The answer to a path below `/inspect` that is no page.
-pub(crate) async fn unknown_page() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "unknown_route", "there is no such page in the inspector")
-}
-
 /// The answer to a method that a route does not support.
 pub(crate) async fn wrong_method(method: Method) -> ApiError {
     let shown: String = method.as_str().chars().take(32).collect();

@@ -28,12 +28,12 @@ mod tests;
 mod try_it;
 mod turn;
 
-pub(crate) use frame::failure_page;
+pub(crate) use frame::{FrameSlot, failure_page};
 pub(crate) use guard::{prefers_html, refused};
+pub(crate) use overview::overview_address;
 
 use axum::routing::any;
 
-use crate::error::unknown_page;
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -53,6 +53,6 @@ pub(crate) fn routes() -> Vec<Route> {
         report::routes,
     ];
     // Every other address below `/inspect` gets a page that says so.
-    let unknown = Route::undocumented("/inspect/{*rest}", any(unknown_page)).inspects();
+    let unknown = Route::undocumented("/inspect/{*rest}", any(frame::unknown_page)).inspects();
     pages.into_iter().flat_map(|routes| routes()).chain([unknown]).collect()
 }

@@ -15,7 +15,7 @@ use crate::compat;
 use crate::cookies::with_cookie_key;
 use crate::error::{ApiError, ErrorDetail};
 use crate::extract::begun;
-use crate::inspect;
+use crate::inspect::{self, FrameSlot};
 use crate::route::{Access, Dialect, Rules, RulesByPath};
 pub(crate) use guarded::guarded;
 pub(crate) use observed::observed;
@@ -24,11 +24,19 @@ pub(crate) use withheld::withhold;
 /// Writes a failure in the shape that the clients of its route expect. This layer is outside of all layers that may
 /// refuse a request, so a missing key or an exceeded limit is reported in that shape too. Failures of an upstream
 /// pass unchanged.
-pub(crate) async fn translated(State(rules): State<RulesByPath>, request: Request, next: Next) -> Response {
+pub(crate) async fn translated(
+    State(rules): State<RulesByPath>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let dialect = Rules::of(&request, rules).dialect;
+    let frame = FrameSlot::default();
+    if dialect == Dialect::Page {
+        request.extensions_mut().insert(frame.clone());
+    }
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<ErrorDetail>() {
-        Some(error) if dialect == Dialect::Page => inspect::failure_page(error, response),
+        Some(error) if dialect == Dialect::Page => inspect::failure_page(frame, error, response),
         Some(error) => compat::failure(dialect, error, response),
         None => response,
     }

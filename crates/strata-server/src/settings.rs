@@ -4,6 +4,8 @@ mod proxy;
 
 use std::time::Duration;
 
+use strata_core::UserId;
+
 pub use proxy::{
     ModelPattern, NameSources, ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl,
 };
@@ -34,6 +36,8 @@ pub struct Settings {
     pub max_bytes_under_way: usize,
     /// The upstream of chats, and how they are passed on.
     pub proxy: ProxySettings,
+    /// The user whose data the inspector shows if a person has not chosen one.
+    pub user: UserId,
     /// From where the server can be reached.
     pub reach: Reach,
     /// Names of the server besides those of loopback. On other addresses than loopback, an empty list allows any
@@ -77,6 +81,7 @@ impl Default for Settings {
             write_timeout: Duration::from_secs(30),
             // Four of the largest bodies.
             max_bytes_under_way: 256 * 1024 * 1024,
+            user: UserId::default(),
             reach: Reach::default(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),

@@ -184,6 +184,7 @@ impl Config {
 
     /// Derives what depends on several settings, and checks what several settings have to agree on.
     fn complete(mut self) -> Result<Self> {
+        self.server.user = self.user.clone();
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
         self.store = self.store_at(self.store.clone())?;
         self.use_embedding_model();

@@ -3,6 +3,8 @@
 //! Nothing is written down about how far an import has come: items that the store has already are left alone. So an import that
 //! was interrupted is simply run again.
 
+mod order;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use strata_core::error::{io_reason, shown};
+use strata_core::error::io_reason;
 use strata_core::hash::hex;
 use strata_core::job::{Job, JobStatus};
 use strata_core::nul::check_nul;
@@ -21,7 +23,9 @@ use strata_core::store::{
 use strata_core::turn::NewTurn;
 use strata_core::{Error, JobId, Memory, MemoryId, Result, Session, Store, SummaryId, Turn, UserId};
 
-use super::{ArchiveCounts, Line, SessionLine, VERSION};
+use order::Order;
+
+use super::{ArchiveCounts, Line, SessionLine};
 
 /// The turns, and the other items, of one change set.
 const TURNS_A_BATCH: usize = 500;
@@ -32,21 +36,26 @@ const ITEMS_A_BATCH: usize = 200;
 pub struct ArchiveOptions {
     /// Imports an export of one user as this user.
     pub user: Option<UserId>,
+    /// Imports the lines before the first damaged one, instead of refusing the file.
+    pub skip_bad: bool,
 }
 
 /// The result of an import.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ArchiveReport {
     /// The items of the file.
     pub found: ArchiveCounts,
     /// The items that were added to the store; the others were there.
     pub added: ArchiveCounts,
+    /// The damage from which on the file was left out, if it was to be imported nonetheless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 /// Imports the export at `path`. `tell` is called with the lines that have been read, of all lines.
 ///
 /// A file that is damaged or incomplete, or whose sessions continue differently in the store, is refused before anything is
-/// written. Keys are counted and not imported, because an export has no secrets.
+/// written. With [`ArchiveOptions::skip_bad`], the lines before the damage are imported. Keys are counted and not imported, because an export has no secrets.
 pub async fn import(
     store: &dyn Store,
     path: &Path,
@@ -56,12 +65,17 @@ pub async fn import(
     let checked = check(store, path, options).await?;
     let mut writing = Writing::new(store, options.clone());
     let mut reader = Reader::open(path)?;
-    while let Some(line) = reader.next()? {
+    while reader.number < checked.lines
+        && let Some(line) = reader.next()?
+    {
         tell(reader.number, checked.lines);
         writing.take(line).await?;
     }
+    if checked.damage.is_some() {
+        writing.read_last_session_again();
+    }
     writing.flush().await?;
-    Ok(ArchiveReport { found: checked.counts, added: writing.added })
+    Ok(ArchiveReport { found: checked.counts, added: writing.added, damage: checked.damage })
 }
 
 /// Fails if the export at `path` could not be imported. Nothing is written.
@@ -72,7 +86,9 @@ pub async fn verify(store: &dyn Store, path: &Path, options: &ArchiveOptions) ->
 /// A file that can be imported.
 struct Checked {
     counts: ArchiveCounts,
+    /// The lines to import: all of them, or those before the damage.
     lines: u64,
+    damage: Option<String>,
 }
 
 /// Reads the whole file and compares its sessions with those of the store.
@@ -80,19 +96,22 @@ async fn check(store: &dyn Store, path: &Path, options: &ArchiveOptions) -> Resu
     let mut reader = Reader::open(path)?;
     let mut order = Order::default();
     let mut comparing = Comparing { store, turns: Vec::new(), user: None };
-    while let Some(line) = reader.next()? {
-        order.follow(&line).map_err(|wrong| reader.wrong(&wrong))?;
-        comparing.take(&line, options).await.map_err(|error| reader.at_line(error))?;
-    }
+    let ended = loop {
+        match order.next(&mut reader) {
+            Ok(Some(line)) => comparing.take(&line, options).await.map_err(|error| reader.at_line(error))?,
+            ended => break ended.and_then(|_| order.finish(&reader)),
+        }
+    };
     comparing.compare().await?;
-    let counts = order.finish(&reader)?;
+    let damage = order.damage(ended, options)?;
+    let (counts, lines) = (order.counts, order.lines);
     if options.user.is_some() && counts.users != 1 {
         return Err(Error::invalid(format!(
             "the export has {} users, and `--user` gives one name; leave it out to keep their names",
             counts.users
         )));
     }
-    Ok(Checked { counts, lines: reader.number })
+    Ok(Checked { counts, lines, damage })
 }
 
 /// The lines of a file, with the digest of those read so far.
@@ -174,7 +193,7 @@ impl Reader {
     /// The error for the line that was read last.
     fn wrong(&self, reason: &str) -> Error {
         Error::invalid(format!(
-            "`{}` is damaged: line {}: {}; nothing was imported",
+            "`{}` is damaged: line {}: {}",
             self.path.display(),
             self.number,
             shown_reason(reason)
@@ -189,89 +208,6 @@ impl Reader {
 
 fn shown_reason(reason: &str) -> String {
     reason.chars().take(300).collect()
-}
-
-/// The order that the lines of an export have.
-#[derive(Debug, Default)]
-struct Order {
-    begun: bool,
-    user: bool,
-    session: Option<(String, u64, u64)>,
-    counts: ArchiveCounts,
-}
-
-impl Order {
-    /// Checks that `line` may follow the lines before it.
-    fn follow(&mut self, line: &Line) -> Result<(), String> {
-        let is_head = matches!(line, Line::Strata(_));
-        if is_head == self.begun {
-            return Err(
-                if is_head { "a second export begins here" } else { "the beginning is missing" }.into()
-            );
-        }
-        self.begun = true;
-        self.counts.count(line);
-        match line {
-            Line::Strata(head) if head.version != VERSION => Err(format!(
-                "the export has version {}, and this Strata reads version {VERSION}",
-                head.version
-            )),
-            Line::Strata(_) => Ok(()),
-            Line::User(name) => {
-                self.session_is_whole()?;
-                (self.user, self.session) = (true, None);
-                UserId::from_stored(name.clone()).map(drop).map_err(|error| error.message().to_owned())
-            }
-            _ if !self.user && !matches!(line, Line::Key(_)) => Err("no user begins before it".to_owned()),
-            Line::Session(line) => {
-                self.session_is_whole()?;
-                self.session = Some((line.session.id.to_string(), line.session.turn_count, 0));
-                Ok(())
-            }
-            Line::Turn(turn) => self.turn(turn),
-            Line::Summary(summary) => self.belongs(summary.session.as_str()),
-            Line::Memory(_) | Line::Job(_) | Line::Key(_) | Line::End(_) => self.session_is_whole(),
-        }
-    }
-
-    fn turn(&mut self, turn: &Turn) -> Result<(), String> {
-        self.belongs(turn.session.as_str())?;
-        let Some((name, _, next)) = &mut self.session else { return Ok(()) };
-        if turn.seq != *next {
-            return Err(format!(
-                "turn {} of session `{name}` stands where turn {next} is expected",
-                turn.seq
-            ));
-        }
-        *next += 1;
-        Ok(())
-    }
-
-    fn belongs(&self, session: &str) -> Result<(), String> {
-        match &self.session {
-            Some((name, ..)) if name == session => Ok(()),
-            _ => Err(format!("it belongs to session `{}`, which does not begin before it", shown(session))),
-        }
-    }
-
-    fn session_is_whole(&self) -> Result<(), String> {
-        match &self.session {
-            Some((name, count, next)) if count != next => {
-                Err(format!("session `{name}` has {count} turns, and {next} of them stand before this line"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(self, reader: &Reader) -> Result<ArchiveCounts> {
-        let Some(end) = &reader.ended else {
-            return Err(reader.wrong("the file ends here, and the last line of an export is missing"));
-        };
-        if end.counts != self.counts {
-            return Err(reader.wrong("the counts of the last line are not those of the lines before it"));
-        }
-        Ok(self.counts)
-    }
 }
 
 /// Compares the turns of a file with those of the store.
@@ -415,6 +351,13 @@ impl<'a> Writing<'a> {
         self.summaries = summaries.into_iter().map(|summary| summary.id).collect();
         self.session = Some((line, known));
         Ok(())
+    }
+
+    /// Forgets how far the work on the present session had come: the file was cut, and what the work has made may be lost.
+    fn read_last_session_again(&mut self) {
+        if let Some((line, _)) = &mut self.session {
+            line.progress.clear();
+        }
     }
 
     /// Appends the turns that the session does not have.

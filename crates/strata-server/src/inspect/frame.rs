@@ -1,5 +1,7 @@
 //! The parts that all pages share: the user, the navigation, the token of forms, and the headers of an answer.
 
+use std::sync::{Arc, OnceLock};
+
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::http::header::{
@@ -7,7 +9,7 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -81,7 +83,7 @@ const NAVIGATION: [(Section, &str, &str); 6] = [
 ];
 
 /// The frame around a page.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Frame {
     pub(super) title: String,
     pub(super) section: Section,
@@ -138,11 +140,16 @@ impl Frame {
         let html =
             page.render().map_err(|error| Error::internal(format!("a page was not rendered: {error}")))?;
         let mut response = html.into_response();
-        protect(response.headers_mut());
-        if let Some(cookie) = set_cookie(FORM_COOKIE, &self.token, None).filter(|_| self.is_fresh) {
-            response.headers_mut().append(SET_COOKIE, cookie);
-        }
+        self.head(response.headers_mut());
         Ok(response)
+    }
+
+    /// Adds the headers of a page, with the token of its forms if the browser does not have it yet.
+    fn head(&self, headers: &mut HeaderMap) {
+        protect(headers);
+        if let Some(cookie) = set_cookie(FORM_COOKIE, &self.token, None).filter(|_| self.is_fresh) {
+            headers.append(SET_COOKIE, cookie);
+        }
     }
 
     /// Leads to a page after a form was handled.
@@ -165,6 +172,24 @@ fn protect(headers: &mut HeaderMap) {
     }
 }
 
+/// The frame of a request, for the page about its failure: the menu and the user stay. It is empty if the request was refused
+/// before the person and the user were known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FrameSlot(Arc<OnceLock<Frame>>);
+
+impl FrameSlot {
+    fn fill(parts: &Parts, frame: &Frame) {
+        if let Some(Self(slot)) = parts.extensions.get() {
+            // One request has one frame.
+            let _ = slot.set(frame.clone());
+        }
+    }
+
+    fn take(self) -> Frame {
+        self.0.get().cloned().map(|frame| Frame { notice: None, ..frame }).unwrap_or_default()
+    }
+}
+
 /// The person in front of a page, and whose data it shows.
 pub(super) struct Visitor {
     pub(super) user: UserId,
@@ -180,45 +205,61 @@ impl FromRequestParts<App> for Visitor {
         let caller = Caller::from_request_parts(parts, app).await?;
         let Params(mut asked) = Params::<Asked>::from_request_parts(parts, app).await?;
         asked.user = asked.user.filter(|user| !user.is_empty());
-        let users = match caller.is_unnamed() {
-            true => app.engine().store().users(StorePage::first(MAX_USERS + 1)).await?,
-            false => Vec::new(),
-        };
-        let has_more_users = users.len() > MAX_USERS as usize;
-        let listed = users.into_iter().take(MAX_USERS as usize);
-        let mut users: Vec<String> =
-            listed.filter(|user| *user != UserId::global()).map(Into::into).collect();
+        let (mut users, has_more_users) = users_to_choose(&caller, app).await?;
+        let usual = usual_user(&caller, &users, &app.settings().user);
         if caller.is_unnamed() && asked.user.is_none() {
-            asked.user = Some(usual_user(&users));
+            asked.user = Some(usual.clone());
         }
-        let user = caller.user([&asked.user])?;
-        if caller.is_unnamed() && !users.iter().any(|known| known == user.as_str()) {
-            users.insert(0, user.to_string());
+        let user = caller.user([&asked.user]);
+        // The page about a name that is refused has the menu of the usual user.
+        let shown = user.as_ref().map_or(usual, ToString::to_string);
+        if caller.is_unnamed() && !users.contains(&shown) {
+            users.insert(0, shown.clone());
         }
-        let token = cookie(&parts.headers, FORM_COOKIE).filter(|token| !token.is_empty()).map(str::to_owned);
-        let identity = parts.extensions.get::<Identity>();
-        let frame = Frame {
-            user: user.to_string(),
-            users,
-            has_more_users,
-            key: identity.and_then(Identity::key).map(|key| key.prefix.clone()),
-            can_write: caller.require(KeyScope::Write).is_ok(),
-            is_fresh: token.is_none(),
-            token: token.unwrap_or_else(|| new_token(app)),
-            notice: asked.done.as_deref().and_then(notice),
-            ..Frame::default()
-        };
-        Ok(Self { user, caller, frame, asked })
+        let notice = asked.done.as_deref().and_then(notice);
+        let frame = Frame { user: shown, users, has_more_users, notice, ..signed_in(parts, &caller, app) };
+        FrameSlot::fill(parts, &frame);
+        Ok(Self { user: user?, caller, frame, asked })
     }
 }
 
-/// The user whose data is shown if none is named: `default`, or the first one if only others have data.
-fn usual_user(users: &[String]) -> String {
-    let usual = UserId::default().to_string();
-    match users.contains(&usual) {
-        true => usual,
-        false => users.first().cloned().unwrap_or(usual),
+/// The users to choose from, and whether there are more. There are none if the key or the header decides.
+async fn users_to_choose(caller: &Caller, app: &App) -> Result<(Vec<String>, bool), ApiError> {
+    if !caller.is_unnamed() {
+        return Ok((Vec::new(), false));
     }
+    let users = app.engine().store().users(StorePage::first(MAX_USERS + 1)).await?;
+    let has_more_users = users.len() > MAX_USERS as usize;
+    let listed = users.into_iter().take(MAX_USERS as usize);
+    Ok((listed.filter(|user| *user != UserId::global()).map(Into::into).collect(), has_more_users))
+}
+
+/// A frame with the key of a request, its rights and the token of its forms.
+fn signed_in(parts: &Parts, caller: &Caller, app: &App) -> Frame {
+    let token = cookie(&parts.headers, FORM_COOKIE).filter(|token| !token.is_empty()).map(str::to_owned);
+    let identity = parts.extensions.get::<Identity>();
+    Frame {
+        key: identity.and_then(Identity::key).map(|key| key.prefix.clone()),
+        can_write: caller.require(KeyScope::Write).is_ok(),
+        is_fresh: token.is_none(),
+        token: token.unwrap_or_else(|| new_token(app)),
+        ..Frame::default()
+    }
+}
+
+/// The user whose data is shown if the address names none: the one of the key or of the header, else the `configured` one. If
+/// none is configured and `default` has no data, the first user is shown.
+fn usual_user(caller: &Caller, users: &[String], configured: &UserId) -> String {
+    let usual = caller.known_user().unwrap_or(configured).to_string();
+    match users.first() {
+        Some(first) if *configured == UserId::default() && !users.contains(&usual) => first.clone(),
+        _ => usual,
+    }
+}
+
+/// The answer to a path below `/inspect` that is no page.
+pub(super) async fn unknown_page(_: Visitor) -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "unknown_route", "there is no such page in the inspector")
 }
 
 /// A token for forms, from two ids with 74 random bits each.
@@ -248,7 +289,7 @@ struct FailurePage {
 }
 
 /// A failure as a page. `answer` is the same failure as JSON.
-pub(crate) fn failure_page(error: ErrorDetail, answer: Response) -> Response {
+pub(crate) fn failure_page(frame: FrameSlot, error: ErrorDetail, answer: Response) -> Response {
     let status = answer.status().as_u16();
     let title = match status {
         404 => "Not found",
@@ -257,15 +298,15 @@ pub(crate) fn failure_page(error: ErrorDetail, answer: Response) -> Response {
         _ => "That did not work",
     };
     let page = FailurePage {
-        frame: Frame::default().titled(Section::None, title),
+        frame: frame.take().titled(Section::None, title),
         status,
-        message: quoted(&error.message),
+        message: sentence(&quoted(&error.message)),
     };
     let (mut parts, body) = answer.into_parts();
     match page.render() {
         Ok(html) => {
             parts.headers.remove(CONTENT_LENGTH);
-            protect(&mut parts.headers);
+            page.frame.head(&mut parts.headers);
             Response::from_parts(parts, html.into())
         }
         Err(_) => Response::from_parts(parts, body),
@@ -284,6 +325,13 @@ pub(super) fn quoted(message: &str) -> String {
         text.push_str(part);
     }
     text
+}
+
+/// A message with a capital letter at its beginning. Messages of errors begin with a small one, because other programs quote
+/// them. A message that begins with a name stays as it is.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Percent-encodes a name for a path or a query.
@@ -344,6 +392,8 @@ mod unit_tests {
     fn a_message_has_quotes_in_pairs() {
         assert_eq!(quoted("session `a` is no `b`"), "session “a” is no “b”");
         assert_eq!(quoted("plain"), "plain");
+        assert_eq!(sentence(&quoted("session `a` is gone")), "Session “a” is gone");
+        assert_eq!(sentence(&quoted("`xyz` is no id")), "“xyz” is no id");
     }
 
     #[test]

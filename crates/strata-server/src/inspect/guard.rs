@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::frame::encode;
+use super::overview::overview_address;
 use crate::app::App;
 use crate::cookies::{FORM_COOKIE, cookie};
 use crate::error::ApiError;
@@ -41,8 +42,11 @@ pub(crate) fn refused(
     let is_page = access == Access::Inspector || (uri.path() == "/" && prefers_html(headers));
     let is_missing = error.detail().0 == axum::http::StatusCode::UNAUTHORIZED;
     if is_page && is_missing && *method == Method::GET {
-        let back = uri.path_and_query().map_or("/inspect", |path| path.as_str());
-        return Redirect::to(&format!("/inspect/sign-in?next={}", encode(back))).into_response();
+        let back = match uri.path() {
+            "/" => overview_address(uri),
+            path => uri.path_and_query().map_or(path, |path| path.as_str()).to_owned(),
+        };
+        return Redirect::to(&format!("/inspect/sign-in?next={}", encode(&back))).into_response();
     }
     error.into_response()
 }

@@ -40,8 +40,12 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// An address with a slash at its end, as people write it.
 async fn without_slash(uri: Uri) -> Redirect {
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    Redirect::permanent(&format!("/inspect{query}"))
+    Redirect::permanent(&overview_address(&uri))
+}
+
+/// The address of the first page, with the query of another address: it may name the user.
+pub(crate) fn overview_address(uri: &Uri) -> String {
+    uri.query().map_or_else(|| "/inspect".to_owned(), |query| format!("/inspect?{query}"))
 }
 
 #[derive(Template)]

@@ -48,8 +48,8 @@ pub(super) struct Stage {
     pub(super) widths: (String, String),
 }
 
-/// The stages of a trace, in order.
-pub(super) fn stages(trace: &Trace) -> Vec<Stage> {
+/// The stages of a trace, in order. The answer is `truncated` if the budget shortened or dropped an item.
+pub(super) fn stages(trace: &Trace, truncated: bool) -> Vec<Stage> {
     let all = trace.candidates.len();
     let count =
         |is_so: &dyn Fn(&Outcome) -> bool| trace.candidates.iter().filter(|one| is_so(&one.outcome)).count();
@@ -92,7 +92,11 @@ pub(super) fn stages(trace: &Trace) -> Vec<Stage> {
     let mut left = all;
     for (name, dropped, why) in steps {
         left -= dropped.min(left);
-        let why = if dropped == 0 { "nothing left out".to_owned() } else { why };
+        let why = match dropped {
+            0 if truncated && name == "Budget" => "an item was shortened to fit".to_owned(),
+            0 => "nothing left out".to_owned(),
+            _ => why,
+        };
         stages.push(Stage { name, left, dropped, why, widths: (width(left), width(dropped)) });
     }
     stages.push(Stage {
@@ -266,7 +270,7 @@ async fn show(
         }),
         note: row.trace_source().note(),
         expansion: row.expansion.as_ref().map(|why| room.line(why, 200).text),
-        stages: stages(&trace),
+        stages: stages(&trace, row.truncated),
         left_out: trace.candidates.len() - candidates.len(),
         candidates,
         action: frame.href(&format!("/inspect/requests/{id}/feedback")),
@@ -387,7 +391,13 @@ mod unit_tests {
                 .map(|(outcome, number)| candidate(number, outcome))
                 .collect(),
         };
-        let stages = stages(&trace);
+        let shortened = Trace { candidates: vec![candidate(1, Outcome::Served(1))], ..trace.clone() };
+        let why = |truncated| stages(&shortened, truncated)[4].why.clone();
+        assert_eq!(
+            (why(true), why(false)),
+            ("an item was shortened to fit".to_owned(), "nothing left out".to_owned())
+        );
+        let stages = stages(&trace, true);
         let counts: Vec<_> = stages.iter().map(|stage| (stage.name, stage.left, stage.dropped)).collect();
         let expected = [
             ("Candidates", 8, 0),

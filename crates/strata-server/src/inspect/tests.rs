@@ -133,6 +133,65 @@ async fn a_user_is_chosen_and_an_empty_store_is_no_error() {
 }
 
 #[tokio::test]
+async fn the_configured_user_is_shown_first_and_the_first_address_keeps_a_chosen_one() {
+    let user = UserId::new("zoe").unwrap();
+    let server = TestServer::with(Settings { user, ..Settings::default() }, Default::default());
+    for user in ["ada", "zoe"] {
+        server.post("/memories", json!({"text": "rows on Sundays", "user_id": user})).await;
+    }
+    let first = page(&server, "/inspect", &[]).await;
+    assert!(first.body.contains("<option selected>zoe</option>"), "{}", first.body);
+    let led = page(&server, "/?user=ada", &[]).await;
+    assert_eq!(led.header("location"), Some("/inspect?user=ada"));
+    key(&server, "ada", "read").await;
+    let keyed = page(&server, "/?user=ada", &[]).await;
+    assert!(
+        keyed
+            .header("location")
+            .is_some_and(|to| to == "/inspect?user=ada" || to.ends_with("=%2Finspect%3Fuser%3Dada")),
+        "{}",
+        keyed.body
+    );
+}
+
+#[tokio::test]
+async fn what_a_phone_hides_has_a_short_form() {
+    let (server, _) = filled().await;
+    for path in ["/inspect/try?q=the+boat+is+red&user=ada", "/inspect/sessions/har%2Fbour?user=ada"] {
+        let shown = page(&server, path, &[]).await.body;
+        let classes = shown.split("class=\"").filter_map(|rest| rest.split('"').next());
+        let has =
+            |name: &str| classes.clone().filter(|names| names.split(' ').any(|one| one == name)).count();
+        assert_eq!(has("wide"), has("slim"), "{path}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_keeps_the_menu_and_the_user() {
+    let (server, _) = filled().await;
+    server.post("/memories", json!({"text": "rows on Sundays", "user_id": "eve"})).await;
+    for (path, user, status) in [
+        ("/inspect/sessions/none?user=eve", "eve", 404),
+        ("/inspect/nothing?user=eve", "eve", 404),
+        ("/inspect/memories/x?user=eve", "eve", 400),
+        ("/inspect?user=*", "ada", 400),
+    ] {
+        let shown = page(&server, path, &[]).await;
+        assert_eq!(shown.status, status, "{path}");
+        let (back, menu) = (format!("href=\"/inspect?user={user}\""), "<nav aria-label=\"Main\">");
+        assert!(shown.body.contains(menu) && shown.body.contains(&back), "{path}: {}", shown.body);
+    }
+    let form = submit(&server, "/inspect/memories/x/edit?user=eve", "text=y", &FORM).await;
+    assert!(form.status == 403 && form.body.contains("href=\"/inspect?user=eve\""), "{}", form.body);
+    let bound = key(&server, "ada", "read").await;
+    let cookie = format!("strata_inspector={bound}");
+    let foreign = page(&server, "/inspect?user=eve", &[("cookie", &cookie)]).await;
+    assert!(foreign.status == 403 && foreign.body.contains("Sign out"), "{}", foreign.body);
+    assert!(foreign.body.contains("<span class=\"quiet\">User</span> ada"), "{}", foreign.body);
+    assert!(foreign.header("set-cookie").is_some(), "the form for signing out has its token");
+}
+
+#[tokio::test]
 async fn a_session_has_its_title_and_a_phase_only_with_a_case() {
     let server = TestServer::new();
     let put = async |findings: Value| {
@@ -463,7 +522,7 @@ async fn an_address_that_is_no_page_gets_a_page() {
     assert_eq!((with_slash.status.as_u16(), with_slash.header("location")), (308, Some("/inspect?user=ada")));
     let unknown = page(&server, "/inspect/sessions/nowhere?user=ada", &[]).await;
     assert!(
-        unknown.status == 404 && unknown.body.contains("session “nowhere” does not exist"),
+        unknown.status == 404 && unknown.body.contains("Session “nowhere” does not exist"),
         "{}",
         unknown.body
     );

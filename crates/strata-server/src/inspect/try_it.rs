@@ -94,7 +94,9 @@ async fn try_out(
     let took = engine.now().duration_since(began).as_secs_f64();
     let found = recalled.items.iter().map(|item| found_view(frame, item, &mut room)).collect();
     let (stages, candidates) = match &recalled.trace {
-        Some(trace) => (stages(trace), candidates(engine, frame, user, trace, &mut room).await?),
+        Some(trace) => {
+            (stages(trace, recalled.truncated), candidates(engine, frame, user, trace, &mut room).await?)
+        }
         None => (Vec::new(), Vec::new()),
     };
     let explanation = engine.learning.explain(user, &session.unwrap_or_default(), &request.query).await?;

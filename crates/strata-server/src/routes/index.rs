@@ -1,14 +1,14 @@
 //! `GET /`: the inspector for a browser, the list of routes for a program.
 
-use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, VARY};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::openapi::Document;
-use crate::inspect::prefers_html;
+use crate::inspect::{overview_address, prefers_html};
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -32,9 +32,9 @@ pub(crate) struct IndexResponse {
 #[utoipa::path(get, path = "/", tag = "operations",
     responses((status = 200, description = "the routes", body = IndexResponse),
         (status = 303, description = "a browser is led to the inspector")))]
-async fn index(headers: HeaderMap, Extension(document): Extension<Document>) -> Response {
+async fn index(uri: Uri, headers: HeaderMap, Extension(document): Extension<Document>) -> Response {
     if prefers_html(&headers) {
-        return ([(VARY, ACCEPT)], Redirect::to("/inspect")).into_response();
+        return ([(VARY, ACCEPT)], Redirect::to(&overview_address(&uri))).into_response();
     }
     let routes = document.operations().into_iter().map(|(method, path)| format!("{method} {path}")).collect();
     let index = IndexResponse { name: "strata", version: env!("CARGO_PKG_VERSION"), routes };

@@ -410,7 +410,8 @@ fn describe(behind: &Behind, what: &str) -> String {
         users => {
             let Behind { changes, all, .. } = behind;
             format!(
-                "{changes} of {all} {what}, for {users} users; `strata serve` does this in the background"
+                "{changes} of {all} {what}, for {}; `strata serve` does this in the background",
+                counted(users, "user")
             )
         }
     }

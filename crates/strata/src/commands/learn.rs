@@ -231,6 +231,11 @@ impl Backlog {
     }
 }
 
+/// Whether turns of a user wait to be read.
+pub(super) async fn has_unread(engine: &Engine, user: &UserId) -> Outcome<bool> {
+    Ok(Backlog::read(engine, Some(user)).await?.turns > 0)
+}
+
 /// The jobs that were run and their results.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {

@@ -5,15 +5,15 @@ mod export;
 
 use clap::Subcommand;
 use jiff::Timestamp;
-use strata_core::job::JobStatus;
 use strata_core::moment::parse_as_of;
-use strata_core::store::{JobQuery, MemoryQuery, MemorySelect};
+use strata_core::store::{MemoryQuery, MemorySelect};
 use strata_core::{Memory, MemoryId, MemoryKind, SessionId, UserId};
 use strata_engine::{Engine, Filter};
 use strata_engine::{HistoryStep, MemoryEdit};
 use strata_server::wire::{MemoriesResponse, MemoryResponse, RemovedResponse, StatementsResponse};
 
 use super::ids::{self, IdText};
+use super::learn::has_unread;
 use super::{Context, JsonArgs, PageArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, confirm, counted, note};
@@ -221,10 +221,9 @@ async fn list(args: ListArgs, context: &Context, output: &mut Output) -> Outcome
         None => engine.memories.list(&user, &query).await?,
     };
     if memories.is_empty() && !json.json {
-        let waiting = JobQuery { status: Some(JobStatus::Queued), limit: 1, ..JobQuery::default() };
-        match engine.jobs.list(&user, &waiting).await?.is_empty() {
-            true => note("no memories match"),
-            false => note(
+        match has_unread(&engine, &user).await? {
+            false => note("no memories match"),
+            true => note(
                 "no memories match; turns wait to be read: `strata learn` reads them now, `strata serve` in the background",
             ),
         }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde_json::json;
-use strata_core::Store;
 use strata_core::store::{CheckDepth, Health};
+use strata_core::{ErrorKind, Store};
 use strata_store::SqliteStore;
 
 use super::ids::IdText;
@@ -89,21 +89,14 @@ async fn replace(
         std::fs::create_dir_all(folder)
             .with_context(|| format!("folder `{}` cannot be created", folder.display()))?;
     }
-    let not_restored = |error: strata_core::Error| {
-        Failure::Failed(
-            anyhow::Error::from(error).context(format!("`{}` cannot be restored", backup.display())),
-        )
-    };
+    let not_restored = |error: strata_core::Error| not_restored(backup, error);
     SqliteStore::copy(backup, prepared).map_err(not_restored)?;
     let copy = strata::open_sqlite(prepared).await.map_err(not_restored)?;
     let checked = copy.check(CheckDepth::Thorough).await;
     copy.close().await.map_err(not_restored)?;
     let health = checked.map_err(not_restored)?;
     if let Some(problem) = health.problems.first() {
-        return Err(Failure::failed(format!(
-            "`{}` is damaged: {problem}; nothing was changed",
-            backup.display()
-        )));
+        return Err(damaged(backup, problem));
     }
     let aside = store.exists().then(|| beside(store, "before-restore"));
     if let Some(aside) = &aside {
@@ -113,6 +106,25 @@ async fn replace(
     let target = aside.clone().unwrap_or_default();
     SqliteStore::replace(prepared, store, &target).map_err(not_restored)?;
     Ok((health, aside))
+}
+
+fn not_restored(backup: &Path, error: strata_core::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Internal => damaged(backup, error.message()),
+        _ => Failure::Failed(
+            anyhow::Error::from(error).context(format!("`{}` cannot be restored", backup.display())),
+        ),
+    }
+}
+
+/// The failure for a damaged backup. The problem comes with the advice for a store, which is to restore a backup.
+fn damaged(backup: &Path, problem: &str) -> Failure {
+    let found = problem.split("; run `strata doctor`").next().unwrap_or(problem);
+    let found = found.split("; restore a backup").next().unwrap_or(found);
+    Failure::failed(format!(
+        "the backup `{}` is damaged: {found}; nothing was changed, restore another backup",
+        backup.display()
+    ))
 }
 
 /// A name beside the store that no file has.

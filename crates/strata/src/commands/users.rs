@@ -133,7 +133,7 @@ async fn similar(engine: &Engine, user: &UserId) -> Outcome<String> {
     }
     Ok(match known.is_empty() {
         true => String::new(),
-        false => format!("; it has {}", named(&known)),
+        false => format!("; the store has {}", named(&known)),
     })
 }
 

@@ -99,7 +99,7 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "the directory of `strata.db` (unless `store` is set) and of installed models")
             .default("the platform's, as in `~/.local/share/strata`"),
         entry("user", |c| typed(&mut c.user, "a name"),
-            "the user of commands that name none; requests to the server name their own"),
+            "the user of commands that name none, and whom the inspector shows first; requests to the server name their own"),
         entry("listen", |c| address(&mut c.listen),
             "the address that the server listens on"),
         entry("allowed_hosts", |c| hosts(&mut c.server.allowed_hosts),

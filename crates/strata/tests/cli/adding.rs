@@ -95,3 +95,13 @@ fn http_mcp_and_mem0_reconcile_what_is_added() {
         assert_eq!(texts(&serde_json::from_str(&listed).unwrap()).len(), 2, "as it is");
     }
 }
+
+#[test]
+fn turns_wait_to_be_read_only_until_they_are_read() {
+    let machine = Machine::new();
+    machine.run(&["add", "--infer", "hm, so so"]).ok();
+    let listed = machine.run(&["memories", "list"]);
+    assert_eq!(listed.stderr.trim(), "no memories match");
+    machine.record("s", &["Our kayak is yellow."]);
+    assert!(machine.run(&["memories", "list"]).stderr.contains("turns wait to be read"));
+}

@@ -131,7 +131,7 @@ fn memory_can_be_asked_about_itself() {
     let ran = chat(&machine, &[], &lines);
     assert!(ran.stderr.contains("there is no reply yet"), "{}", ran.stderr);
     assert!(ran.stderr.contains("`/frobnicate` is not a command"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("name what to forget"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("name a number from"), "{}", ran.stderr);
     assert!(ran.stderr.contains("there is no memory 99"), "{}", ran.stderr);
     assert!(ran.stderr.contains("strata explain "), "{}", ran.stderr);
     let said = ran.ok();

@@ -22,7 +22,7 @@ fn the_default_user_is_a_setting() {
     machine.write("strata.toml", "user = \"vera\"\n");
     assert!(machine.run(&["memories", "list"]).ok().contains("stamps"));
     let ran = machine.run(&["memories", "list", "--user", "vero"]);
-    assert!(ran.stderr.contains("`vero`; it has `vera`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`vero`; the store has `vera`"), "{}", ran.stderr);
     let users = machine.run(&["users", "list", "--json"]).json();
     assert_eq!(
         (&users["users"][0]["user"], &users["users"][0]["memories"], &users["default"]),
@@ -60,7 +60,7 @@ fn a_mistyped_user_is_warned_of_everywhere() {
     ] {
         let with = |user: &str| machine.run(&[command, &["--user", user]].concat()).stderr;
         let warned = with("vero");
-        assert!(warned.contains("nothing of user `vero`; it has `vera`"), "{command:?}: {warned}");
+        assert!(warned.contains("nothing of user `vero`; the store has `vera`"), "{command:?}: {warned}");
         assert!(!with("vera").contains("nothing of user"), "{command:?}");
     }
 }

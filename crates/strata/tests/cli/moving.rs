@@ -32,6 +32,18 @@ fn a_store_moves_to_another_machine_without_loss() {
     empty.write("cut.jsonl", &text[..text.len() - 30]);
     let error = empty.run(&["import", "cut.jsonl"]).failed(1);
     assert!(error.contains("is damaged: line ") && error.contains("nothing was imported"), "{error}");
+    assert!(error.contains("`--skip-bad` imports the lines before it"), "{error}");
+    assert!(!empty.run(&["users", "list"]).ok().contains("tilda"));
+    // The lines before the damage are imported if that is asked for.
+    let ran = empty.run(&["import", "cut.jsonl", "--skip-bad"]);
+    let lines = text.lines().count();
+    assert!(ran.stderr.contains(&format!("is damaged: line {lines}: ")), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("nothing was imported"), "{}", ran.stderr);
+    assert!(ran.ok().starts_with("2 of 2 turns, 1 of 1 memories"));
+    assert!(empty.run(&["search", "prunes", "--user", "tilda"]).ok().contains("prunes"));
+    // The whole file completes it.
+    empty.write("all.jsonl", &text);
+    assert_eq!(empty.run(&["import", "all.jsonl", "--json"]).json()["added"]["turns"], 0);
 }
 
 #[test]
@@ -44,15 +56,23 @@ fn files_of_other_programs_are_recognised() {
     assert!(machine.run(&["search", "canoe", "--user", "odd"]).ok().contains("leaks"));
     machine.write("mem0.json", "{\"results\":[{\"id\":\"1\",\"memory\":\"Odd builds canoes\",\"user_id\":\"odd\"},{\"id\":\"2\",\"memory\":\"\"}]}");
     let ran = machine.run(&["import", "mem0", "mem0.json"]);
-    assert!(ran.stderr.contains("left out: 1 empty memories"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("left out: 1 empty memory"), "{}", ran.stderr);
     assert_eq!(ran.ok(), "mem0: 1 new memory, 0 already imported\n");
     std::fs::create_dir_all(machine.home().join("notes/sub")).unwrap();
     machine.write("notes/a.md", "# Boat\n\nThe hull is cedar.\n");
     machine.write("notes/sub/b.txt", "桨是白蜡木做的。\n");
     machine.write("notes/c.png", "no");
-    let said = machine.run(&["import", "notes", "--prefix", "n:"]).ok();
+    machine.write("notes/aa.md", " \n");
+    let ran = machine.run(&["import", "notes", "--prefix", "n:"]);
+    assert!(ran.stderr.contains("left out: `notes/aa.md` is empty"), "{}", ran.stderr);
+    let said = ran.ok();
     assert_eq!(said.lines().count(), 2, "{said}");
     assert!(machine.run(&["sessions", "list"]).ok().contains("n:sub/b.txt"));
+    machine.write("none.json", "{\"results\": []}");
+    assert_eq!(
+        machine.run(&["import", "mem0", "none.json"]).ok(),
+        "mem0: 0 new memories, 0 already imported\n"
+    );
     machine.write("odd.json", "{\"what\": 1}");
     assert!(machine.run(&["import", "odd.json"]).failed(1).contains("no form that Strata knows"));
     assert!(machine.run(&["import", "gone.json"]).failed(1).contains("cannot be read"));
@@ -231,6 +251,13 @@ fn a_backup_is_restored_and_the_former_store_kept() {
     // A file that is not a store, or damaged, changes nothing.
     machine.write("not.db", "nothing");
     machine.run(&["restore", "not.db", "--yes"]).failed(1);
+    let mut bytes = std::fs::read(machine.home().join("copy.db")).unwrap();
+    let end = bytes.len() - 4096;
+    bytes[4096..end].fill(0xa5);
+    std::fs::write(machine.home().join("broken.db"), bytes).unwrap();
+    let error = machine.run(&["restore", "broken.db", "--yes"]).failed(1);
+    assert!(error.contains("`broken.db` is damaged") && error.contains("nothing was changed"), "{error}");
+    assert!(!error.contains("doctor") && !error.contains("restore a backup"), "{error}");
     assert_eq!(machine.run(&["sessions", "show", "s", "--json"]).json()["turn_count"], 1);
     let rest: Vec<_> = std::fs::read_dir(machine.store().parent().unwrap())
         .unwrap()

@@ -163,7 +163,11 @@ impl<'a> Talk<'a> {
             return Ok(());
         }
         let Some(id) = self.named(id).await? else {
-            note("name what to forget: a number from `/memories`, an id or its last characters, or `that`");
+            let how = "name a number from `/memories`, an id or its last characters, or `that`";
+            note(match id.is_empty() {
+                true => how.to_owned(),
+                false => format!("`{id}` names no memory, and nothing was forgotten; {how}"),
+            });
             return Ok(());
         };
         let memory = self.memory.engine().memories.get(self.memory.user_id(), id).await?;

@@ -23,7 +23,8 @@ pub(super) struct FileArgs {
     /// A prefix of the session names, to keep two sources apart
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
-    /// Leave out conversations and lines that cannot be understood, and report them
+    /// Leave out conversations and lines that cannot be understood, and report them; of an export of Strata, everything from the
+    /// first damaged line on
     #[arg(long)]
     skip_bad: bool,
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(super) async fn run(
 ) -> Outcome {
     let FileArgs { files, user, prefix, skip_bad, json } = args;
     let user = user.named();
-    let files = expanded(&files, form)?;
+    let files = with_text(expanded(&files, form)?);
     let mut parts = Vec::new();
     // Every file is recognised, read and checked before the first one is imported.
     for (file, name) in files {
@@ -61,7 +62,7 @@ pub(super) async fn run(
         skip_bad,
     };
     let count = parts.len();
-    let archive = ArchiveOptions { user };
+    let archive = ArchiveOptions { user, skip_bad };
     let mut ready = Vec::new();
     for (file, name, form) in parts {
         let loaded = if form == Format::Strata {
@@ -151,6 +152,17 @@ fn expanded(files: &[PathBuf], form: Option<Format>) -> Outcome<Vec<Named>> {
     Ok(all)
 }
 
+/// Takes out the files of folders that have no text, and names them. A file that a person names has to have some.
+fn with_text(files: Vec<Named>) -> Vec<Named> {
+    let is_empty = |file: &Path| std::fs::read(file).is_ok_and(|text| text.trim_ascii().is_empty());
+    let (empty, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|(file, name)| name.is_some() && is_empty(file));
+    for (file, _) in empty {
+        note(format_args!("left out: `{}` is empty", file.display()));
+    }
+    others
+}
+
 fn name_inside(folder: &Path, path: &Path) -> String {
     let inside = path.strip_prefix(folder).unwrap_or(path);
     inside.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
@@ -218,14 +230,16 @@ fn show(named: &str, report: &FileReport, json: JsonArgs, output: &mut Output) -
         return Ok(());
     }
     let FileReport { format, conversations, turns_added, turns_present, .. } = report;
-    if *conversations > 0 || report.memories_added + report.memories_present == 0 {
+    let has_memories = report.memories_added + report.memories_present > 0;
+    let is_of_memories = has_memories || *format == Format::Mem0.as_str();
+    if *conversations > 0 || !is_of_memories {
         output.line(format_args!(
             "{named}{format}, {}: {}, {turns_present} already imported",
             counted(*conversations, "conversation"),
             counted(*turns_added, "new turn")
         ))?;
     }
-    if report.memories_added + report.memories_present > 0 {
+    if is_of_memories && (has_memories || *conversations == 0) {
         output.line(format_args!(
             "{named}{format}: {}, {} already imported",
             counted(report.memories_added, "new memory"),
@@ -233,9 +247,20 @@ fn show(named: &str, report: &FileReport, json: JsonArgs, output: &mut Output) -
         ))?;
     }
     for (reason, count) in report.skipped.iter() {
-        note(format_args!("{named}left out: {count} {reason}"));
+        note(format_args!("{named}left out: {}", left_out(count, reason)));
     }
     Ok(())
+}
+
+/// Parts of a file that were left out. The reasons begin with a noun in the plural, or with the place of one part.
+fn left_out(count: u64, reason: &str) -> String {
+    let nouns = [("memories", "memory"), ("messages", "message"), ("files", "file")];
+    let one = nouns.iter().find(|(many, _)| reason.contains(many));
+    match (count, one) {
+        (1, _) if reason.starts_with("line ") => reason.to_owned(),
+        (1, Some((many, one))) => format!("1 {}", reason.replacen(many, one, 1)),
+        _ => format!("{count} {reason}"),
+    }
 }
 
 fn show_archive(named: &str, report: &ArchiveReport, json: JsonArgs, output: &mut Output) -> Outcome {
@@ -243,7 +268,7 @@ fn show_archive(named: &str, report: &ArchiveReport, json: JsonArgs, output: &mu
         output.json(report)?;
         return Ok(());
     }
-    let ArchiveReport { found, added } = report;
+    let ArchiveReport { found, added, damage } = report;
     output.line(format_args!(
         "{named}{} of {} turns, {} of {} memories and {} of {} summaries were new, of {} users",
         added.turns,
@@ -254,6 +279,9 @@ fn show_archive(named: &str, report: &ArchiveReport, json: JsonArgs, output: &mu
         found.summaries,
         found.users
     ))?;
+    if let Some(damage) = damage {
+        note(format_args!("{named}left out: the rest of the file, from there on; {damage}"));
+    }
     if found.keys > 0 {
         note(format_args!(
             "{} keys are not imported, because an export has no secrets; `strata keys create` makes new ones",
