@@ -30,8 +30,8 @@ use claim::{Hold, ReadClaim};
 pub(crate) use compound::is_no_name;
 pub(crate) use english::third_person as verb_in_third_person;
 pub use home::{HomeMove, home_move};
-pub use sentence::is_question;
 use sentence::{Clause, Language};
+pub use sentence::{is_question, with_question_mark};
 pub use statement::{Known, MAX_STATEMENTS, RuleStatement, SaidText, StatementKind};
 
 /// The factor for statements with «I think», «maybe», 可能.

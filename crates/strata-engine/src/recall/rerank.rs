@@ -16,6 +16,7 @@ use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::ports::TurnInContext;
 use strata_core::store::{Item, TurnQuery};
 use strata_core::turn::Turn;
+use strata_language::rules::with_question_mark;
 use strata_language::statements::rough_length;
 
 /// The number of candidates that the cross-encoder reads. `docs/recall.md` has the figures for other numbers.
@@ -44,7 +45,8 @@ impl Recall {
             return Ok(HashMap::new());
         }
         let (items, turns) = self.in_context(&found.owners, &found.candidates[..read]).await?;
-        let scores = in_time(request.deadline.as_ref(), reranker.score(&request.query, &turns)).await;
+        let question = with_question_mark(&request.query);
+        let scores = in_time(request.deadline.as_ref(), reranker.score(&question, &turns)).await;
         match scores {
             // After a late embedder the cross-encoder is not called at all.
             None => found.late = found.late.or(Some(LateStage::Reranking)),

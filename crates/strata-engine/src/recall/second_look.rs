@@ -14,7 +14,7 @@ use strata_core::error::Result;
 use strata_core::id::ItemId;
 use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::store::Item;
-use strata_language::rules::is_question;
+use strata_language::rules::{is_question, with_question_mark};
 use strata_language::statements::rough_length;
 
 use super::Recall;
@@ -64,7 +64,8 @@ impl Recall {
         let read = look.places(&found.candidates);
         let candidates: Vec<Candidate> = read.iter().map(|at| found.candidates[*at].clone()).collect();
         let (items, turns) = self.in_context(&found.owners, &candidates).await?;
-        match in_time(request.deadline.as_ref(), reader.answers(&request.query, &turns)).await {
+        let question = with_question_mark(&request.query);
+        match in_time(request.deadline.as_ref(), reader.answers(&question, &turns)).await {
             None => found.late = found.late.or(Some(LateStage::SecondLook)),
             Some(Ok(logits)) => {
                 for ((at, turn), logit) in read.into_iter().zip(&turns).zip(logits) {

@@ -95,6 +95,16 @@ pub fn is_question(text: &str) -> bool {
     text.ends_with(['?', '？']) || QUESTION.is_match(said) || CHINESE_QUESTION.is_match(said)
 }
 
+/// A question with its mark, which many people leave out and a reader of questions goes by.
+pub fn with_question_mark(text: &str) -> Cow<'_, str> {
+    let said = text.trim_end_matches(['。', '.', '!', '！', '…', ' ']);
+    if !is_question(text) || said.ends_with(['?', '？']) {
+        return Cow::Borrowed(text);
+    }
+    let mark = if said.ends_with(|c| ('\u{3400}'..='\u{9FFF}').contains(&c)) { '？' } else { '?' };
+    Cow::Owned(format!("{said}{mark}"))
+}
+
 /// The clauses of a message that may state something.
 pub(super) fn clauses(text: &str) -> Vec<Clause> {
     let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(end, _)| end);

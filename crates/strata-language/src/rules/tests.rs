@@ -22,6 +22,21 @@ fn reconcile_all(new: &[RuleStatement], known: &[Known<'_>]) -> crate::plan::Pla
     reconcile(&new, known)
 }
 
+#[test]
+fn a_question_gets_its_mark() {
+    for (text, expected) in [
+        ("where is the ladder", "where is the ladder?"),
+        ("Where is the ladder. ", "Where is the ladder?"),
+        ("谁有钥匙", "谁有钥匙？"),
+        ("who has it?", "who has it?"),
+        ("谁有钥匙？", "谁有钥匙？"),
+        ("the ladder", "the ladder"),
+        ("", ""),
+    ] {
+        assert_eq!(with_question_mark(text), expected);
+    }
+}
+
 fn check_statements(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         assert_eq!(contents(text), *expected, "{text}");

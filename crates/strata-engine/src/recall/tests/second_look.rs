@@ -21,12 +21,13 @@ use strata_core::ports::{
 struct Judges {
     word: &'static str,
     read: Mutex<Vec<String>>,
+    asked: Mutex<String>,
     fails: bool,
 }
 
 impl Judges {
     fn new(word: &'static str) -> Arc<Self> {
-        Arc::new(Self { word, read: Mutex::default(), fails: false })
+        Arc::new(Self { word, read: Mutex::default(), asked: Mutex::default(), fails: false })
     }
 
     fn read(&self) -> Vec<String> {
@@ -48,7 +49,8 @@ impl Reader for Judges {
         Ok(vec![PairReading::default(); pairs.len()])
     }
 
-    async fn answers(&self, _: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
+    async fn answers(&self, question: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
+        question.clone_into(&mut self.asked.lock().unwrap());
         self.read.lock().unwrap().extend(turns.iter().map(|turn| turn.text.clone()));
         match self.fails {
             true => Err(Error::unavailable("the reader is gone")),
@@ -82,6 +84,14 @@ async fn an_answer_in_other_words_is_served_if_the_reader_says_so() {
     assert_eq!(trace.candidates[0].judged, Some(4.0), "the trace names the judgement");
     let recalled = with(&world, &Judges::new("nothing")).recall.ask(&world.user, &request).await.unwrap();
     assert!(recalled.items.is_empty(), "a low judgement serves nothing");
+}
+
+#[tokio::test]
+async fn the_reader_is_asked_with_a_question_mark() {
+    let (world, request) = doubtful().await;
+    let reader = Judges::new("kitchen");
+    with(&world, &reader).recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!(*reader.asked.lock().unwrap(), "which lamp is broken tonight?");
 }
 
 #[tokio::test]
@@ -119,7 +129,8 @@ async fn a_setting_or_a_failing_reader_leaves_the_scores() {
     let recalled = off.recall.ask(&world.user, &request).await.unwrap();
     assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
     assert!(reader.read().is_empty());
-    let failing = Arc::new(Judges { word: "kitchen", read: Mutex::default(), fails: true });
+    let failing =
+        Arc::new(Judges { word: "kitchen", read: Mutex::default(), asked: Mutex::default(), fails: true });
     let recalled = with(&world, &failing).recall.ask(&world.user, &request).await.unwrap();
     assert_eq!((recalled.error_stage, recalled.late), (Some(ErrorStage::Retrieval), None), "the row says so");
     assert_eq!(recalled.trace.unwrap().candidates[0].relevance, plain);
