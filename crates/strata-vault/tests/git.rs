@@ -14,28 +14,7 @@ use strata_core::ports::Clock;
 use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, session_space};
 use strata_core::{Memory, SessionId, Store, UserId};
 use strata_vault::{Committed, Git, VaultOptions, VaultStore};
-use support::{open, options};
-
-/// The time of the machine, which the ages of files are compared with.
-struct Now;
-
-impl Clock for Now {
-    #[allow(clippy::disallowed_methods, reason = "ages of real files")]
-    fn now(&self) -> Timestamp {
-        Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap()
-    }
-}
-
-fn git_at(root: &Path) -> Git {
-    Git::new(root, Arc::new(Now)).unwrap()
-}
-
-fn run(root: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(root).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use support::{Now, git_at, open, options, run};
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);

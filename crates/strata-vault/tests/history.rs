@@ -6,37 +6,15 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use strata_core::ports::Clock;
 use strata_core::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::turn::{Metadata, NewTurn, Role, TurnNotes};
 use strata_core::{MemoryId, SessionId, Store, TurnId, UserId};
 use strata_vault::{Committed, Git, VaultOptions, VaultStore};
-use support::{current, files, open, options, problems, write};
+use support::{Now, current, files, git_at, open, options, problems, run, write};
 use uuid::Uuid;
-
-struct Now;
-
-impl Clock for Now {
-    #[allow(clippy::disallowed_methods, reason = "ages of real files")]
-    fn now(&self) -> Timestamp {
-        Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap()
-    }
-}
-
-fn git_at(root: &Path) -> Git {
-    Git::new(root, Arc::new(Now)).unwrap()
-}
-
-fn run(root: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(root).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A vault with a history, in which each step is taken in and committed.
 struct World {

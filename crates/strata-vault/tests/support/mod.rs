@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -14,7 +15,7 @@ use strata_core::store::{
     TextMatch, TextQuery, TurnQuery, session_space,
 };
 use strata_core::{Memory, Session, Store, UserId};
-use strata_vault::{VaultOptions, VaultStore};
+use strata_vault::{Git, VaultOptions, VaultStore};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -25,6 +26,28 @@ impl Clock for Ticking {
     fn now(&self) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + self.0.fetch_add(1, Ordering::Relaxed)).unwrap()
     }
+}
+
+/// The time of the machine, which the ages of files are compared with.
+pub(crate) struct Now;
+
+impl Clock for Now {
+    #[allow(clippy::disallowed_methods, reason = "ages of real files")]
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap()
+    }
+}
+
+pub(crate) fn git_at(root: &Path) -> Git {
+    Git::new(root, Arc::new(Now)).unwrap()
+}
+
+/// What git prints for a person's command.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(root).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Ids that never repeat in one test process.
